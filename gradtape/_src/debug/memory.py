@@ -10,7 +10,7 @@ from gradtape._src.tensors import above
 
 
 class Kept(NamedTuple):
-    """What the records of one op, or of one line, keep alive."""
+    """What the records of one op, or of one line, keep in memory."""
 
     bytes: int
     values: int
@@ -20,10 +20,10 @@ class Kept(NamedTuple):
 class Memory:
     """Bytes kept alive by a tape. Each buffer counts once, for the oldest record that keeps it.
 
-    `total` is what the records keep; `variables` is memory that they share with variables, which live
-    anyway, and is not part of it. `by_op` maps names of ops, and `by_line` lines of the program (None where
-    it is not known), to `Kept(bytes, values, records)`, the largest first. What a gradient function of the
-    user's own holds on to by itself is not known and not counted.
+    `total` is what the records keep; `variables` is memory that they share with variables, which live anyway, and
+    is not part of it. `by_op` maps names of ops, and `by_line` lines of the program (None if unknown), to
+    `Kept(bytes, values, records)`, the largest first. Memory that a user's gradient function holds by itself is not
+    known and not counted.
     """
 
     def __init__(self, records: list[Recorded]) -> None:
@@ -89,7 +89,7 @@ class Memory:
 
 
 def size(count: int) -> str:
-    """Bytes in the unit that suits them."""
+    """A number of bytes in a suitable unit."""
     for unit, factor in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
         if count >= factor:
             return f"{count / factor:.1f} {unit}"

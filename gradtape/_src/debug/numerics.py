@@ -1,10 +1,10 @@
 """Where did the NaN come from? The op that made the first one, forward or backward.
 
-Two watchers of ops look for it: that of `tf.debug.check_numerics`, which blames the op that made the
-value, and that of `tf.debugging.enable_check_numerics`, which does and says what TensorFlow's does.
-
-A watcher is called as `watcher(op, operands, result)` after every op of its thread that runs by itself, and as
-`watcher(None, (tensor,), None)` when values leave for Python; it may raise. While there is one, functions of the thread
+Two watchers look for it: that of `tf.debug.check_numerics`, which blames the op that produced the value, and that
+of `tf.debugging.enable_check_numerics`, which behaves like TensorFlow's. A watcher is called as `watcher(op,
+operands, result)` after every op of its thread that runs by itself, and as `watcher(None, (tensor,), None)` when
+values leave for Python; it may raise. While there is one, functions of the thread run eagerly and its tapes are not
+compiled, so that every op is seen. Without one, it costs one comparison per op.
 run eagerly and its tapes do not compile, so that every op is seen. Without one it costs a comparison an op.
 """
 
@@ -21,17 +21,17 @@ from gradtape._src.base.errors import InvalidArgumentError, more
 from gradtape._src.base.source import Line, is_library, user_line
 from gradtape._src.debug.graph import elements
 
-# These only move values, or make the ones they were asked for.
+# These ops only move values, or create the ones that they were asked for.
 _PASSING_KINDS = frozenset(("movement", "indexed"))
 _PASSING = frozenset(("fill", "constant", "identity", "select", "cast", "zeros", "ones", "stop_gradient"))
 
-# A whole program can be checked: what is remembered of it has an end.
+# A whole program can be checked, so memory for its lines is limited.
 _MOST_LINES = 200_000
 _MOST_PENDING = 1000
 
 
 class NumericsError(InvalidArgumentError):
-    """A NaN or an infinity was made: `op`, `line` of the user's program, `index` of the first one."""
+    """An op produced a NaN or an infinity: `op`, `line` of the user's program, `index` of the first one."""
 
     def __init__(self, message: str, op: str, line: Line | None, index: tuple[int, ...]) -> None:
         super().__init__(None, op, message)
@@ -39,12 +39,12 @@ class NumericsError(InvalidArgumentError):
 
 
 class check_numerics(_core.Scope):  # noqa: N801 - used like a function
-    """Raises an error at the op that makes the first NaN or infinity, in the forward or the backward pass.
+    """Raises an error at the op that produces the first NaN or infinity, in the forward or the backward pass.
 
-    As a context, or for a whole program by `tf.debug.check_numerics.enable()` or GRADTAPE_NUMERICS=1 in the
-    environment. Functions run eagerly and tapes do not compile meanwhile, so that every op is seen. The
-    error, a `NumericsError`, names the op, the line, the first index, the range of what the op was given,
-    and a way to write it that is safe.
+    Use it as a context, or for a whole program by `tf.debug.check_numerics.enable()` or GRADTAPE_NUMERICS=1 in the
+    environment. In the meantime functions run eagerly and tapes are not compiled, so that every op is seen. The
+    error, a `NumericsError`, names the op, the line, the first index, the range of the op's operands, and a safe
+    way to write it.
 
     >>> import gradtape as tf
     >>> x = tf.Variable([4.0, 0.0])
@@ -55,8 +55,8 @@ class check_numerics(_core.Scope):  # noqa: N801 - used like a function
     ...     print(tape.gradient(y, x).numpy())
     [0.25 0.  ]
 
-    An infinity inside a gradient rule counts when it comes out of the rule: some are computed only to be
-    left out again.
+    An infinity inside a gradient rule counts only when it leaves the rule, because some are computed only to be
+    discarded.
 
     Args:
       infinities: whether an infinity is an error, too.
@@ -76,7 +76,7 @@ class check_numerics(_core.Scope):  # noqa: N801 - used like a function
         _disable(_Blame)
 
 
-_enabled: dict[type, _core.Scope] = {}  # whoever holds a scope keeps it entered
+_enabled: dict[type, _core.Scope] = {}  # a scope stays entered as long as it is referenced
 
 
 def _enable(watcher: Any) -> None:
@@ -107,7 +107,7 @@ def _only_passes(op: Any) -> bool:
 
 
 def _bad(x: Any, infinities: bool = True) -> np.ndarray | None:
-    """Where the elements are that should not be; None when all are fine."""
+    """Where the bad elements are; None if there are none."""
     if not (x.dtype.is_floating or x.dtype.is_complex):
         return None
     values = elements(x)
@@ -119,12 +119,12 @@ def _bad(x: Any, infinities: bool = True) -> np.ndarray | None:
 
 
 class _Blame:
-    """Raises for the op that made a value; those that are given one and pass it on are not asked."""
+    """Raises for the op that produced a bad value; ops that get one as an operand and pass it on are not blamed."""
 
     def __init__(self, infinities: bool) -> None:
         self._infinities = infinities
         self._lines: dict[int, Line] = {}  # by the number of a tape's record
-        # Infinities that a gradient rule has made, with the record it belongs to: by id of the tensor.
+        # Infinities made by a gradient rule, with the record that it belongs to: by id of the tensor.
         self._pending: dict[int, tuple[Any, int, NumericsError]] = {}
 
     def __call__(self, op: Any, operands: tuple, result: Any) -> None:
@@ -165,7 +165,7 @@ class _Blame:
                     self._pending[id(r)] = (r, held[1], held[2])
 
     def _came_out(self, operands: tuple, number: int) -> None:
-        """An infinity that is used outside of the rule that made it."""
+        """Raises for an infinity that is used outside of the rule that made it."""
         for x in operands if self._pending else ():
             held = self._pending.get(id(x))
             if held is not None and held[1] != number:
@@ -205,7 +205,7 @@ def _range(x: Any) -> str:
     return f"  given {_kind(x)}{between}" + (f", {rest} not finite" if rest else "")
 
 
-# The operand that is safe, and what is computed with it, for the rewrite of the `where` trap.
+# The condition under which the operand is safe, and the safe expression, to rewrite the `where` trap.
 _SAFE = {
     "log": ("x > 0", "tf.math.log(safe)"),
     "sqrt": ("x > 0", "tf.sqrt(safe)"),
@@ -299,7 +299,7 @@ class _AsTensorFlow:
         return InvalidArgumentError(None, None, "\n".join(lines) + words + more("nan-gradients"))
 
     def _stack(self) -> list[str]:
-        """The lines of the user's program that led here, without those of libraries."""
+        """The lines of the user's program on the stack, without those of libraries."""
         out: list[str] = []
         frame: Any = sys._getframe(1)
         while frame is not None and len(out) < self._height:

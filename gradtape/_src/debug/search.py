@@ -31,17 +31,17 @@ _INSTEAD = {
 
 
 class Search:
-    """Looks through a record of what ran for the place where the way broke."""
+    """Searches the record of everything that ran for the op that cut the path."""
 
     def __init__(self, tape: Any, target: Any, source: Any, name: str, now: Record) -> None:
         self.tape, self.target, self.source, self.name, self.now = tape, target, source, name, now
 
     def explanation(self, unwatched: Explanation | None) -> Explanation:
-        """The cause, from what ran."""
+        """The explanation, from what ran."""
         path = self.path(self.target, self.source)
         if path is None:
             return self.detour() or self.apart()
-        # From the source on: the first op whose result the tape does not know is where it broke.
+        # From the source on: the first op whose result is not on the tape cut the path.
         for made, tensor in reversed(path):
             if made.what == "read" or self.tape._tracks(tensor):
                 continue
@@ -49,7 +49,7 @@ class Search:
         return self.closed(path) if unwatched is None else unwatched._replace(line=path[-1][0].line)
 
     def path(self, target: Any, source: Any) -> list[tuple[Made, Any]] | None:
-        """The ops from the target back to the source, recorded by a tape or not: the shortest way."""
+        """The shortest path of ops from the target back to the source, recorded by a tape or not."""
         target, source = self.now.same(target), self.now.same(source)
         seen = {id(target)}
         level: list[tuple[Any, tuple]] = [(target, ())]
@@ -70,7 +70,7 @@ class Search:
         return None
 
     def broken_at(self, made: Made, tensor: Any, unwatched: Explanation | None) -> Explanation:
-        """The op that broke the way."""
+        """The explanation for the op that cut the path."""
         if id(self.tape) not in made.recording:
             return Explanation(
                 "outside the context",
@@ -108,7 +108,7 @@ class Search:
         return Explanation("no gradient", f"{made.what} has no gradient.", instead, made.line)
 
     def overwritten(self) -> Explanation | None:
-        """The source is a tensor that was made of a variable, as by `v = v - 0.1 * g`."""
+        """For a source that is a tensor computed from a variable, as in `v = v - 0.1 * g`."""
         tensor, last = self.source, self.now.made.get(id(self.source))
         made = last
         while made is not None and made.what in ("add", "sub", "mul", "div"):
@@ -125,7 +125,7 @@ class Search:
         )
 
     def closed(self, path: list[tuple[Made, Any]]) -> Explanation:
-        """Every op is on the tape: the gradient rule of one has given None."""
+        """For a path whose ops are all on the tape: the gradient rule of one of them returned None."""
         calls = [step for step in path if step[0].what != "read"]
         made, tensor = calls[-1]
         for above, (_, operand) in zip(calls, calls[1:], strict=False):
@@ -140,7 +140,7 @@ class Search:
         return Explanation("no gradient", text, "tf.custom_gradient can say what it is.", made.line)
 
     def detour(self) -> Explanation | None:
-        """No op leads from the source to the target, but a value may have taken a way around."""
+        """For a path without ops: the value may have gone through a variable or NumPy."""
         for variable, tensor, line in reversed(self.now.assigned):
             if self.path(self.target, variable) is not None and self.path(tensor, self.source) is not None:
                 return Explanation(
@@ -151,7 +151,7 @@ class Search:
                 )
         for tensor, line in self.now.left:
             if self.path(tensor, self.source) is not None:
-                # A target with a history of its own may well have nothing to do with what was printed.
+                # A target with a history of its own may have nothing to do with the value that was printed.
                 sure = not self.tape._tracks(self.target)
                 return Explanation(
                     "left for NumPy",
@@ -167,7 +167,7 @@ class Search:
         return None
 
     def apart(self) -> Explanation:
-        """There is no way at all."""
+        """For a target that does not depend on the source at all."""
         made = self.now.made.get(id(self.target))
         line = made.line if made is not None else None
         origin = self.now.made.get(id(self.source))
@@ -196,7 +196,7 @@ class Search:
 
 
 def _unrolled(steps: tuple) -> list[tuple[Made, Any]]:
-    """A linked list `(first, (second, (...)))`, from the source's end, as a list from the target's."""
+    """A linked list `(first, (second, (...)))`, which starts at the source, as a list that starts at the target."""
     found = []
     while steps:
         step, steps = steps

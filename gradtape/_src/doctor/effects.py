@@ -1,12 +1,12 @@
-"""Names of TensorFlow that gradtape has without TensorFlow's effect: accepted, or refused with a word.
+"""TensorFlow names that gradtape has without TensorFlow's effect: accepted without effect, or refused with a message.
 
-Whether a name is there can be asked of gradtape itself; this can only be said by a reader. The doctor
-tells it, and docs/coverage.md.
+Whether a name exists can be looked up in gradtape itself; this list is written by hand. It is used by the doctor
+and docs/coverage.md.
 """
 
 from __future__ import annotations
 
-# Accepted, so that programs run, without TensorFlow's effect.
+# Accepted without TensorFlow's effect, so that programs run.
 STUBS = {
     "tf.device": "functions run on that device (XLA), other operations on the CPU",
     "tf.config.experimental_connect_to_cluster": "does nothing",
@@ -37,7 +37,7 @@ STUBS = {
     "tf.compat.v1.variables_initializer": "variables have their values from the start",
 }
 
-# There, but only to say what is wrong or what to use instead.
+# Present only to raise an error that says what to use instead.
 REFUSALS = {
     "tf.distribute.ParameterServerStrategy": "there are no parameter servers",
     "tf.distribute.Server": "there are no parameter servers",

@@ -1,4 +1,4 @@
-"""Where a value goes: whether what left for NumPy, or into a variable, takes part in a computation again."""
+"""Follows values: whether a value that left for NumPy, or went into a variable, is used in a computation again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WRAPS = frozenset(("reduce_mean", "reduce_sum", "cast", "square", "abs", "resha
 
 
 def operands(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of an expression that its value is computed from: not what it is indexed by."""
+    """The nodes of an expression that its value is computed from, without indices."""
     yield node
     parts = [node.value] if isinstance(node, ast.Subscript) else ast.iter_child_nodes(node)
     for child in parts:
@@ -24,9 +24,9 @@ def operands(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def comes_back(found: Aliases, call: ast.Call, events: Sequence[Any], asks: frozenset[str]) -> bool:
-    """Whether the result of `call` reaches a function of TensorFlow, or a call of a method in `asks`.
+    """Whether the result of `call` reaches a TensorFlow function, or a method call in `asks`.
 
-    An action that is drawn from probabilities, a number that is printed or stored, does not.
+    An action drawn from probabilities, or a number that is printed or stored, does not.
     """
     tainted: set[str] = set()
     for e in events[events.index(next(x for x in events if x.node is call)) :]:
@@ -63,7 +63,7 @@ def _passes(found: Aliases, value: ast.AST, call: ast.Call, tainted: set[str]) -
 
 
 def read_again(call: ast.Call, events: Sequence[Any], tape: Any) -> bool:
-    """Whether the variable of `variable.assign(...)` is read afterwards, while the tape is open."""
+    """Whether the variable of `variable.assign(...)` is read afterwards while the tape is open."""
     assert isinstance(call.func, ast.Attribute)
     variable = ast.dump(call.func.value)
     for e in events[events.index(next(x for x in events if x.node is call)) + 1 :]:
@@ -79,7 +79,8 @@ def read_again(call: ast.Call, events: Sequence[Any], tape: Any) -> bool:
 
 
 def stepwise(found: Aliases, value: ast.AST | None) -> str:
-    """The function without a gradient that all of a value goes through, as in the mean of right answers; else ""."""
+    """The function without a gradient through which all of a value goes, as in the mean of correct answers; else
+    ""."""
     while value is not None:
         if isinstance(value, ast.Compare):
             return "a comparison"

@@ -1,4 +1,4 @@
-"""Names of TensorFlow in a file: which there are, whether gradtape has them, and spellings of Keras 2."""
+"""TensorFlow names in a file: which there are, whether gradtape has them, and spellings of Keras 2."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradtape_imports import internals
 
 _ROOTS = frozenset(("tensorflow", "gradtape"))
 _INTERNAL = frozenset(("compiler", "core", "python"))
-# What Keras 2 had and gradtape understands, by the beginning of a name.
+# Names of Keras 2 that gradtape supports, by prefix.
 _KERAS_2 = {
     "tf.keras.optimizers.legacy": "optimizers of Keras 2",
     "tf.keras.optimizers.experimental": "optimizers of Keras 2",
@@ -36,17 +36,17 @@ _KERAS_2_METHODS = frozenset(
 
 
 class Aliases(NamedTuple):
-    """What names of a file stand for: `{"tf": "tf", "layers": "tf.keras.layers"}`."""
+    """What the names of a file refer to: `{"tf": "tf", "layers": "tf.keras.layers"}`."""
 
     by_name: dict[str, str]
-    imported: list[tuple[str, ast.AST]]  # names of TensorFlow that import statements ask for
+    imported: list[tuple[str, ast.AST]]  # TensorFlow names in import statements
     packages: list[tuple[str, ast.AST]]  # packages that import TensorFlow themselves
     internal: list[tuple[str, ast.AST]]
     uses_tensorflow: bool
     uses_keras: bool
 
     def dotted(self, node: ast.AST, shadowed: frozenset[str] = frozenset()) -> str:
-        """`tf.math.log` for an expression that is a name of TensorFlow, else ""."""
+        """`tf.math.log` for an expression that is a TensorFlow name, else ""."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -56,12 +56,12 @@ class Aliases(NamedTuple):
         return ".".join((self.by_name[node.id], *reversed(parts)))
 
     def called(self, node: ast.AST) -> str:
-        """The name of TensorFlow that an expression calls."""
+        """The TensorFlow name that an expression calls."""
         return self.dotted(node.func) if isinstance(node, ast.Call) else ""
 
 
 def aliases(source: Source) -> Aliases:
-    """What the imports of a file make of names."""
+    """The names that the imports of a file bind."""
     out = Aliases({}, [], [], [], False, False)
     seen = keras = False
     for node in ast.walk(source.tree):
@@ -100,7 +100,7 @@ def aliases(source: Source) -> Aliases:
 
 
 def uses(source: Source, found: Aliases) -> list[tuple[str, ast.AST]]:
-    """Names of TensorFlow, as long as they are written, and where: `tf.keras.layers.Dense`, not its parts."""
+    """TensorFlow names and where they are used, as long as possible: `tf.keras.layers.Dense`, not its parts."""
     out = list(found.imported)
     _walk(source.tree, found, _stored(source.tree), out)
     return out
@@ -108,7 +108,7 @@ def uses(source: Source, found: Aliases) -> list[tuple[str, ast.AST]]:
 
 def _walk(node: ast.AST, found: Aliases, shadowed: frozenset[str], out: list) -> None:
     if isinstance(node, ast.Try) and any(_catches_absence(h) for h in node.handlers):
-        node = ast.Module([*node.orelse, *node.finalbody], [])  # the program is prepared for it
+        node = ast.Module([*node.orelse, *node.finalbody], [])  # the program handles the absence
     if isinstance(node, (ast.If, ast.IfExp)) and "hasattr" in {
         getattr(n, "id", "") for n in ast.walk(node.test)
     }:
@@ -151,12 +151,12 @@ def _stored(scope: ast.AST) -> frozenset[str]:
     return frozenset(names)
 
 
-# ---- what is there ----------------------------------------------------------------------------------
+# ---- findings ----------------------------------------------------------------------------------------
 
 
 @functools.cache
 def look(name: str) -> tuple[bool, str]:
-    """Whether gradtape has a name of TensorFlow, and if not, the words about it."""
+    """Whether gradtape has a TensorFlow name, and if not, the error message."""
     import gradtape
 
     value: Any = gradtape
@@ -168,11 +168,11 @@ def look(name: str) -> tuple[bool, str]:
             package = "__path__" in getattr(value, "__dict__", ())
             if not package or importlib.util.find_spec(inner) is None:
                 return False, str(e).partition(f"{part!r}: ")[2]
-            value = importlib.import_module(inner)  # a module that nobody imported yet
+            value = importlib.import_module(inner)  # a module that is not imported yet
         except ImportError as e:
             return False, str(e)
         if not (isinstance(value, type) or type(value).__name__ in ("module", "SimpleNamespace")):
-            break  # attributes of a value, which may be anything
+            break  # attributes of a value are not known
     return True, ""
 
 
@@ -213,7 +213,7 @@ def check(source: Source, found: Aliases, named: list[tuple[str, ast.AST]]) -> I
 
 
 def _prepared(tree: ast.AST, node: Any) -> bool:
-    """Whether a name stands in a `try` that catches what a refusal raises."""
+    """Whether a name is in a `try` that catches the error of a missing name."""
     for t in ast.walk(tree):
         if isinstance(t, ast.Try) and any(node is n for s in t.body for n in ast.walk(s)):
             caught = {

@@ -1,4 +1,4 @@
-"""How gradients become NaN: unsafe branches of `tf.where`, logarithms of probabilities that round to zero."""
+"""Causes of NaN gradients: unsafe branches of `tf.where`, logarithms of probabilities that round to zero."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradtape._src.doctor.read import Finding, Source
 
 # Functions with an infinite derivative somewhere: the last parts of their names.
 _UNSAFE = frozenset(("log", "sqrt", "rsqrt", "acos", "asin", "acosh", "reciprocal", "divide", "truediv"))
-# Functions that keep their result away from such places.
+# Functions whose results stay away from such points.
 _GUARDS = frozenset(
     ("maximum", "clip_by_value", "where", "exp", "softplus", "cosh", "divide_no_nan", "ones_like")
 )
@@ -72,7 +72,7 @@ def _where(
 
 
 def _unsafe(found: Aliases, value: ast.expr, assigned: dict[str, ast.expr]) -> str:
-    """What in an expression can be infinite, or have an infinite derivative."""
+    """A part of an expression that can be infinite, or have an infinite derivative."""
     for node in (value, *ast.walk(value)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             if not _guarded(found, node.right, assigned):
@@ -88,7 +88,7 @@ def _unsafe(found: Aliases, value: ast.expr, assigned: dict[str, ast.expr]) -> s
 
 
 def _guarded(found: Aliases, operand: ast.expr, assigned: dict[str, ast.expr], deep: bool = True) -> bool:
-    """Whether an operand is a number, or kept from zero: a sum with a number, a maximum, a where before."""
+    """Whether an operand is a number, or kept away from zero: a sum with a number, a maximum, a `where` before."""
     if isinstance(operand, ast.Constant):
         return True
     if isinstance(operand, ast.UnaryOp):
@@ -108,12 +108,12 @@ def _guarded(found: Aliases, operand: ast.expr, assigned: dict[str, ast.expr], d
         name = _last(found.called(operand))
         if name in ("cast", "sqrt", "square", "constant", "convert_to_tensor") and operand.args:
             return _guarded(found, operand.args[0], assigned, deep)
-        # Calls that are not TensorFlow's (len, float, math.sqrt) give plain numbers, for all we know.
+        # Calls outside of TensorFlow (len, float, math.sqrt) are assumed to return plain numbers.
         return not name or name in _GUARDS
     return isinstance(operand, ast.Attribute)  # a setting, such as self.scale
 
 
 def _small(node: ast.expr) -> bool:
-    """A name that says it: eps, epsilon, EPS, self.eps, delta, tiny."""
+    """Whether a name says so: eps, epsilon, EPS, self.eps, delta, tiny."""
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
     return any(word in name.lower() for word in ("eps", "tiny", "delta", "small"))

@@ -1,4 +1,4 @@
-"""How gradients become None, and tapes are used up: what the lines around a GradientTape give away."""
+"""Causes of gradients that are None, and of tapes that are used up, found in the code around a GradientTape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradtape._src.doctor.flow import comes_back, read_again, stepwise
 from gradtape._src.doctor.names import Aliases
 from gradtape._src.doctor.read import Finding, Source
 
-# Functions that make a tensor out of nothing that a tape knows.
+# Functions that create tensors that no tape tracks.
 _MAKERS = frozenset(
     ("constant", "convert_to_tensor", "zeros", "ones", "fill", "eye", "linspace", "range", "normal", "uniform",
      "truncated_normal")
@@ -18,7 +18,7 @@ _MAKERS = frozenset(
 _ASSIGN = frozenset(("assign", "assign_add", "assign_sub"))
 _DERIVATIVES = frozenset(("gradient", "jacobian", "batch_jacobian"))
 _REFUSING = frozenset(("raises", "assertRaises", "assertRaisesRegex"))
-# Calls that only look at a value.
+# Calls that only read a value.
 _LOOKING = frozenset(("print", "append", "write", "info", "debug", "warning", "format", "scalar", "set_description",
                       "set_postfix", "update", "update_state"))  # fmt: skip
 
@@ -38,10 +38,10 @@ class Event(NamedTuple):
 
     kind: str  # "assign", "call" or "open"
     node: ast.AST
-    name: str  # what is assigned
+    name: str  # the name that is assigned
     value: ast.AST | None
-    tapes: tuple[Tape, ...]  # open at this place
-    branches: tuple[tuple[int, int, bool], ...]  # of ifs: which one, which branch, whether that leaves
+    tapes: tuple[Tape, ...]  # open at this point
+    branches: tuple[tuple[int, int, bool], ...]  # of each `if`: its number, the branch, whether that leaves
     loops: tuple[int, ...]
     looking: bool = False
 
@@ -59,7 +59,7 @@ def check(source: Source, found: Aliases) -> Iterator[Finding]:
 
 
 class _Reader:
-    """Statements of one scope as events."""
+    """Turns the statements of one scope into events."""
 
     def __init__(self, found: Aliases) -> None:
         self._found = found
@@ -91,7 +91,7 @@ class _Reader:
                 self._block(s.orelse, tapes, branches, loops)
             elif isinstance(s, (ast.With, ast.AsyncWith)):
                 if any(_called_node(item.context_expr) in _REFUSING for item in s.items):
-                    continue  # a test that it fails
+                    continue  # a test that expects an error
                 inside = tapes
                 for item in s.items:
                     self._calls(item.context_expr, inside, branches, loops)
@@ -113,7 +113,7 @@ class _Reader:
             return None
         assert isinstance(call, ast.Call)
         given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "persistent")]
-        # A flag that is not written out may be True.
+        # A flag that is not a literal may be True.
         persistent = any(not (isinstance(g, ast.Constant) and not g.value) for g in given)
         return Tape(name.id, s, persistent, any(k.arg == "track_assign" for k in call.keywords), loops)
 
@@ -184,7 +184,7 @@ def _check_scope(source: Source, found: Aliases, events: list[Event], outer: dic
         if e.kind != "open":
             continue
         tape = e.tapes[-1]
-        # What belongs to this tape: up to the next one of the same name.
+        # The events of this tape: up to the next tape of the same name.
         until = next(
             (
                 j
@@ -219,7 +219,7 @@ def _derivative(node: ast.AST) -> bool:
 
 
 def _inside(source: Source, found: Aliases, events: list[Event]) -> Iterator[Finding]:
-    """Calls inside of a tape's context."""
+    """Findings about calls inside a tape's context."""
     for e in events:
         if e.kind != "call" or not e.tapes or not isinstance(e.node, ast.Call):
             continue
@@ -245,7 +245,7 @@ def _inside(source: Source, found: Aliases, events: list[Event]) -> Iterator[Fin
 
 
 def _computed(value: ast.expr) -> bool:
-    """Whether there is more to it than written numbers."""
+    """Whether a value is more than a literal number."""
     return any(isinstance(n, (ast.Name, ast.Call)) for n in ast.walk(value))
 
 
@@ -259,7 +259,7 @@ def _used_up(source: Source, tape: Tape, asked: list[Event]) -> Iterator[Finding
 
 
 def _exclusive(before: Event, after: Event) -> bool:
-    """Whether two places never both run."""
+    """Whether two events are in branches that exclude each other."""
     taken = {which: branch for which, branch, _ in after.branches}
     for which, branch, leaves in before.branches:
         if which in taken and taken[which] != branch:
@@ -294,7 +294,7 @@ def _sources(
                     f"{s.id} holds integers, which have no gradient: write them with a point, or give a dtype.",
                 )
                 continue
-        # Inside of the context a variable that is converted has a gradient; a tensor out of nothing has none.
+        # Inside the context a converted variable has a gradient; a new tensor has none.
         converted = any(
             e.tapes and c.endswith("convert_to_tensor") for e, c in zip(made, callees, strict=True)
         )
@@ -317,7 +317,7 @@ def _sources(
 
 
 def _integer(call: ast.AST) -> bool:
-    """Whether `tf.constant(3)` or `tf.Variable([1, 2])` is of integers by what is written."""
+    """Whether `tf.constant(3)` or `tf.Variable([1, 2])` holds integers, judging by its literals."""
     if (
         not isinstance(call, ast.Call)
         or not call.args
@@ -349,7 +349,7 @@ def _of_itself(e: Event) -> bool:
 def _target(
     source: Source, found: Aliases, tape: Tape, asked: Event, events: list[Event]
 ) -> Iterator[Finding]:
-    """The target was computed after the context, or through a function without a gradient."""
+    """Finds targets that were computed after the context, or through a function without a gradient."""
     assert isinstance(asked.node, ast.Call)
     target = _argument(asked.node, 0, "target")
     if not isinstance(target, ast.Name):

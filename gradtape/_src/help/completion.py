@@ -1,4 +1,4 @@
-"""Completion of `python -m gradtape` in bash, zsh and fish: a script that is made from the parser of the command line.
+"""Completion of `python -m gradtape` in bash, zsh and fish: a script generated from the command-line parser.
 
 source <(python -m gradtape completion bash)       # or zsh
 python -m gradtape completion fish | source
@@ -37,7 +37,7 @@ _FOR_ZSH = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && 
 
 
 class Command(NamedTuple):
-    """A command, what it does, its options, and the words that may follow; None: a file."""
+    """A command, its description, its options, and the words that may follow; None: a file."""
 
     name: str
     text: str
@@ -46,7 +46,7 @@ class Command(NamedTuple):
 
 
 def commands(parser: argparse.ArgumentParser) -> list[Command]:
-    """What the parser knows."""
+    """The commands of the parser."""
     inner = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     texts = {a.dest: a.help or "" for a in inner._choices_actions}
     found = []
@@ -63,7 +63,7 @@ def commands(parser: argparse.ArgumentParser) -> list[Command]:
 
 
 def script(shell: str, parser: argparse.ArgumentParser) -> str:
-    """What a shell runs to complete the command line.
+    """The script that a shell runs to complete the command line.
 
     >>> import argparse
     >>> parser = argparse.ArgumentParser()
@@ -80,7 +80,7 @@ def _bash(known: list[Command], shell: str) -> str:
     for c in known:
         words = " ".join([*c.options, *(c.words or [])])
         reply = f'COMPREPLY=($(compgen -W "{words}" -- "$cur"))'
-        if c.words is None:  # a file, unless it begins as an option
+        if c.words is None:  # a file, unless the word begins like an option
             reply = f'[[ "$cur" == -* ]] && {reply}'
         cases.append(f"        {c.name}) {reply} ;;")
     names = " ".join([*(c.name for c in known), "--help", "--version"])

@@ -97,7 +97,7 @@ def unzip(grads_and_vars: Iterable[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
     if not pairs:
         raise ValueError(
             "not enough values to unpack (expected 2, got 0): apply_gradients was given an empty list of pairs. "
-            "Hint: a zip or a generator can be iterated over only once; pairs = list(zip(gradients, variables)) is not."
+            "Hint: a zip or a generator is used up after one pass; pairs = list(zip(gradients, variables)) is not."
         )
     for pair in pairs:
         if pair is None or hasattr(pair, "dtype"):
