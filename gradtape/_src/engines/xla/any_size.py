@@ -1,10 +1,10 @@
-"""A graph for all sizes, from graphs for some.
+"""A graph for all sizes, from graphs for some sizes.
 
-In a graph of ours every size is a number. To write a module of StableHLO for sizes that are not known, a function is traced
-at several sizes, and the graphs are laid side by side: they must be the same but for numbers. A number that differs
-is explained by the sizes: `reshape` to (35, 4) at (5, 7) and to (143, 4) at (11, 13) is `reshape` to (a * b, 4). What
-cannot be explained at every one of the sizes is refused, by the name of the op. Whoever uses the result compares it with
-native runs at other sizes before it goes anywhere.
+In our graphs every size is a number. To write a StableHLO module for unknown sizes, a function is traced at several
+sizes, and the graphs are compared: they must be equal except for numbers. A number that differs is explained by the
+sizes: `reshape` to (35, 4) at (5, 7) and to (143, 4) at (11, 13) is `reshape` to (a * b, 4). If a number cannot be
+explained at all of the sizes, its op is refused by name. Callers compare the result with native runs at other sizes
+before they use it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from gradtape._src.graph.simplify import simplify
 
 _MOST_FACTORS = 3  # in a product of sizes
 _MOST_ATOMS = 8
-_MOST_TERMS = 20  # products of which a sum may be made
+_MOST_TERMS = 20  # products that may be terms of a sum
 _MOST_DIVISOR = 16
-_MOST_ELEMENTS = 64  # of a constant whose elements are explained one by one
+_MOST_ELEMENTS = 64  # limit for constants whose elements are explained one by one
 
 
 def refused(node: Node | None, why: str) -> errors.UnimplementedError:
@@ -40,20 +40,20 @@ def refused(node: Node | None, why: str) -> errors.UnimplementedError:
 
 
 class Sizes:
-    """Sizes at which a function was traced: for each name, a number in each trace."""
+    """Sizes at which a function was traced: for each name, a number for each trace."""
 
     def __init__(
         self, names: Sequence[str], points: Sequence[dict[str, int]], symbols: Sequence[Any]
     ) -> None:
         self.points = list(points)
-        # What sizes inside of the graph are made of: values at each point, and as JAX writes it.
+        # The sizes that others inside the graph are made of: values at each point, and JAX's symbol.
         self._atoms: list[tuple[list[int], Any]] = []
         self._products: list[tuple[list[int], Any]] = []
         for name, symbol in zip(names, symbols, strict=True):
             self._add([p[name] for p in self.points], symbol)
 
     def _add(self, values: list[int], symbol: Any) -> None:
-        """A size that others may be multiples of."""
+        """Adds a size that others may be multiples of."""
         if len(self._atoms) < _MOST_ATOMS and all(values != known for known, _ in self._atoms):
             self._atoms.append((values, symbol))
             self._products = [
@@ -66,7 +66,7 @@ class Sizes:
             ]
 
     def integer(self, found: Sequence[int]) -> Any:
-        """What a number is that had these values; None if nothing explains it."""
+        """The expression for a number that had these values; None if nothing explains it."""
         if len(set(found)) == 1:
             return found[0]
         for values, symbol in self._products:
@@ -83,10 +83,11 @@ class Sizes:
             if explained is not None:
                 self._add(list(found), explained)
                 return explained
-        # The newest first: what a window is moved over is what the op before it has made.
+        # The newest first: a window usually moves over a size that the op before it has made.
         for values, symbol in (*reversed(self._atoms), *self._products):
             for c in range(2, _MOST_DIVISOR + 1):
-                # Written as JAX writes the sizes of windows, (n - 3) // 2 + 1; of halves, n // 2; else anyhow.
+                # In the form in which JAX writes the sizes of windows, (n - 3) // 2 + 1; of halves, n // 2;
+                # otherwise in any form.
                 windows = ((-k, 1) for k in range(1, 2 * _MOST_DIVISOR))
                 halves = ((k, 0) for k in range(c))
                 others = ((k, found[0] - (values[0] + k) // c) for k in range(c))
@@ -111,7 +112,7 @@ class Sizes:
         return a * first + b * second + c if fits and not (rest or more) else None
 
     def number(self, found: Sequence[Any], dtype: np.dtype) -> Callable[[], Any] | None:
-        """The same for an element of a constant: a function that computes it."""
+        """The same for an element of a constant, as a function that computes it."""
         if all(f == found[0] for f in found) or all(f != f for f in found):
             return lambda: jnp.asarray(found[0], dtype)
         if dtype.kind in "iu":
@@ -125,7 +126,7 @@ class Sizes:
             if whole is not None:
                 return lambda: jnp.asarray(whole).astype(dtype)
         near = 4 * float(jnp.finfo(dtype).eps)
-        # As a number that is proportional to sizes, to one over them, or to the square root of that.
+        # A number that is proportional to a size, to its inverse, or to the square root of one of these.
         for there, back in _SCALES:
             with np.errstate(all="ignore"):
                 scaled = there(exact)
@@ -155,7 +156,7 @@ _SCALES: list[tuple[Callable, Callable]] = [
 
 
 def _simple(x: float, near: float) -> float:
-    """The number that was meant, if `x` is one with few digits that was rounded."""
+    """The number that was meant, if `x` is a rounded number of few digits."""
     meant = float(Fraction(x).limit_denominator(10_000))
     return meant if abs(meant - x) <= 10 * near * abs(x) else x
 
@@ -172,7 +173,7 @@ class Explained:
 
 
 class AnySize(Translation):
-    """A translation of graphs that are the same but for the numbers that sizes explain.
+    """A translation of graphs that are equal except for numbers that sizes explain.
 
     Args:
       graphs: simplified graphs without random streams, one for each point of `sizes`.
@@ -207,7 +208,7 @@ class AnySize(Translation):
                 node, f"cannot be written for all sizes: {words[0] if words else type(e).__name__}"
             ) from e
 
-    # ---- graphs side by side ----------------------------------------------------------------------
+    # ---- comparing graphs ---------------------------------------------------------------------------
 
     def _joined(self, graphs: Sequence[Graph]) -> Graph:
         if len({(len(g.inputs), len(g.nodes), len(g.outputs)) for g in graphs}) > 1:
@@ -323,7 +324,7 @@ class AnySize(Translation):
     def _triangle(
         self, arrays: Sequence[np.ndarray], shape: tuple, axes: list[int]
     ) -> Callable[[], Any] | None:
-        """A matrix that has one number where rows and columns compare in some way, and another one elsewhere: a mask."""
+        """A matrix with one number where row and column compare in a certain way, and another elsewhere: a mask."""
         first, dtype = arrays[0].squeeze(), arrays[0].dtype
         if min(first.shape) < 2:
             return None

@@ -1,4 +1,4 @@
-"""A function at some sizes: its graph, what it takes from outside, and how its results are nested."""
+"""A function at given sizes: its graph, its captures, and the structure of its results."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
 class At(NamedTuple):
-    """A function at some sizes: its graph, with random streams as the last inputs."""
+    """A function at given sizes: its graph, with random streams as the last inputs."""
 
     graph: Graph
-    inputs: list[Any]  # tensors and variables from outside that the graph takes behind the arguments
+    inputs: list[Any]  # captured tensors and variables, which the graph takes after the arguments
     streams: int
-    assigned: list[int]  # for each variable that is assigned, which of `inputs` it is
-    structure: Any  # of the results
+    assigned: list[int]  # for each variable that is assigned, its index in `inputs`
+    structure: Any  # of the results, as JSON
 
 
 def at_sizes(concrete: Any, shapes: Sequence[tuple[int, ...]]) -> At:
@@ -48,7 +48,7 @@ def at_sizes(concrete: Any, shapes: Sequence[tuple[int, ...]]) -> At:
     graph = simplify(traced.graph_function.graph, final=True)
     here = user_line()
     for node in graph.nodes:
-        # The calls of a recording are made here: that line says nothing about them.
+        # The calls of a recording are made here, so this line is not the user's.
         node.line = None if node.line == here else node.line
     _refuse_host(graph)
     hoisted, streams = _without_draws(graph)
@@ -60,7 +60,7 @@ def at_sizes(concrete: Any, shapes: Sequence[tuple[int, ...]]) -> At:
 
 
 def _structure(x: Any, outputs: list[Any]) -> Any:
-    """How results are nested, as JSON; tensors are appended to `outputs`."""
+    """The structure of results, as JSON; tensors are appended to `outputs`."""
     if isinstance(x, IndexedSlices):
         parts = {"values": x.values, "indices": x.indices}
         shape = x._dense_shape
@@ -81,13 +81,13 @@ def _structure(x: Any, outputs: list[Any]) -> Any:
 
 
 def _without_draws(graph: Graph) -> tuple[Graph, int]:
-    """The graph with its random streams as inputs behind its own."""
+    """The graph with its random streams as inputs after its own."""
     draws = [n for n in graph.nodes if isinstance(n.op, Callback) and n.op.draws]
     if any(n.results[0].shape != (3,) for n in draws):
         raise refused(draws[0], "draws several streams at once.")
     made = Graph()
     for node in draws:
-        node.results[0].node = None  # nobody else has this graph
+        node.results[0].node = None  # the graph is not shared
     made.inputs = [*graph.inputs, *(n.results[0] for n in draws)]
     made.nodes = [n for n in graph.nodes if n not in draws]
     made.outputs = graph.outputs

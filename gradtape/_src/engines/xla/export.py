@@ -2,12 +2,12 @@
 
 A folder holds
 
-    function.bin        the program, for every platform that was asked for
-    description.json    names, shapes and types of what goes in and comes out, and the structure of the results
-    load.py             runs it, with jax and numpy alone
+    function.bin        the program, for every requested platform
+    description.json    names, shapes and types of arguments and results, and the structure of the results
+    load.py             runs it, with only jax and numpy
     variables.npz       the values of variables, if they are inputs
 
-Nothing is written that was not run: `exporter.py` makes the program and compares it with native code.
+Nothing is written without being run: `exporter.py` makes the program and compares it with native code.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def export(
 
 
 def _named(concrete: Any, shapes: dict[str, str] | None) -> list[list[Shape]]:
-    """Shapes of the arguments, as given; or with a name for each size, or else with one for all first axes."""
+    """Shapes of the arguments, as given; or with a name for each size, or if that fails with one for all first axes."""
     inputs = [(n, kind) for n, kind in concrete.function_type.inputs if isinstance(kind, TensorSpec)]
     unranked = [n for n, kind in inputs if kind.shape.rank is None and n not in (shapes or ())]
     if unranked:
@@ -100,7 +100,7 @@ def _named_shape(name: str, sizes: Sequence[int | None], first: str) -> Shape:
 
 
 def _given_shapes(inputs: Sequence[tuple[str, TensorSpec]], shapes: dict[str, str]) -> list[Shape]:
-    """Shapes that a user has given as "batch, 16*h, 3"; others as the signature says."""
+    """Shapes given by the user as "batch, 16*h, 3"; the others from the signature."""
     extra = set(shapes) - {n for n, _ in inputs}
     if extra:
         raise ValueError(f"export: shapes names {sorted(extra)}; the arguments are {[n for n, _ in inputs]}.")
@@ -127,7 +127,7 @@ def _given_shapes(inputs: Sequence[tuple[str, TensorSpec]], shapes: dict[str, st
 
 
 def _write(folder: str, exporter: Exporter, exported: Any) -> None:
-    """All files, or none."""
+    """Writes all files, or none."""
     try:
         program = exported.serialize()
     except ImportError as e:

@@ -1,4 +1,4 @@
-"""The exponential of matrices on XLA. Square roots and logarithms need a Schur form, which only hosts have."""
+"""The matrix exponential on XLA. Square roots and logarithms need a Schur form, which only hosts have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradtape._src.engines.xla.ops.linalg_solve import product, solve
 
 
 def expm(x: Array) -> Array:
-    """By a Padé approximant (Higham 2005) of a matrix that is halved until it is small, and squares of it."""
+    """A Padé approximant (Higham 2005) of the matrix, halved until it is small, then squared repeatedly."""
     if not x.size:
         return x
     wide = x.dtype in (jnp.float64, jnp.complex128)
@@ -42,6 +42,6 @@ def _parts(x: Array, degree: int) -> tuple[Array, Array]:
     def next_power(out: Array, pair: Array) -> tuple[Array, None]:
         return product(out, square) + pair * eye, None
 
-    # Horner's rule in x², for both sums at once: a loop, because programs are compiled in less time than they are long.
+    # Horner's rule in x², for both sums at once; a loop, because short programs compile faster.
     both, _ = lax.scan(next_power, jnp.broadcast_to(pairs[0] * eye, (2, *x.shape)), pairs[1:])
     return both[0], both[1]
