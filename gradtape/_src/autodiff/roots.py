@@ -122,8 +122,8 @@ class _Problem:
     def gradients(self, gs: tuple, ins: tuple, outs: tuple) -> list:
         """With F(y, x) = 0: solves (dF/dy)' w = g; the gradient is -(dF/dx)' w."""
         g = _flat([ops.zeros_like(y) if g is None else g for g, y in zip(gs, outs, strict=True)])
-        wanted = [x.dtype.is_floating for x in ins]
-        sources = [x for x, w in zip(ins, wanted, strict=True) if w]
+        floating = [x.dtype.is_floating for x in ins]
+        sources = [x for x, w in zip(ins, floating, strict=True) if w]
         with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
             flat = _flat(outs)
             tape.watch([flat, *sources])
@@ -138,7 +138,7 @@ class _Problem:
 
             w = conjugate_gradients(times, g) if self.linear_solve == "cg" else self.linear_solve(times, g)
         grads = iter(tape.gradient(residual, sources, output_gradients=-w, unconnected_gradients="zero"))
-        return [next(grads) if w else None for w in wanted]
+        return [next(grads) if w else None for w in floating]
 
 
 def _solve(matrix: Any, right: Any) -> Any:

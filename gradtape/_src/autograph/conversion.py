@@ -84,19 +84,19 @@ def conv(f: Any) -> Any:
         function = f.__func__
         if type(function) is not types.FunctionType:
             return f
-        made = _converted(function)
-        return f if made is function else types.MethodType(made, f.__self__)
+        converted = _converted(function)
+        return f if converted is function else types.MethodType(converted, f.__self__)
     if kind is types.BuiltinFunctionType or kind is type:
         return _BUILTINS.get(f, f) if f.__module__ == "builtins" else f
     if kind is functools.partial:
-        made = conv(f.func)
-        return f if made is f.func else functools.partial(made, *f.args, **f.keywords)
+        converted = conv(f.func)
+        return f if converted is f.func else functools.partial(converted, *f.args, **f.keywords)
     if isinstance(f, (type, _core.Op)):
         return f
     call = getattr(kind, "__call__", None)  # noqa: B004
     if type(call) is types.FunctionType and call is not None and not is_library(kind.__module__):
-        made = _converted(call)
-        return f if made is call else types.MethodType(made, f)
+        converted = _converted(call)
+        return f if converted is call else types.MethodType(converted, f)
     return f
 
 

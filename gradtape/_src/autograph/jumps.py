@@ -110,10 +110,12 @@ class _Jumps:
             rest = statements[i + 1 :]
             if mine and rest:
                 inside, more = self.block(rest, loop)
-                known = sorted(mine)
+                set_flags = sorted(mine)
                 # If the function has already returned, RETURNED is True either way: both branches agree on it.
-                otherwise = [_assign(RETURNED, ast.Constant(True), rest[0])] if known == [RETURNED] else []
-                out.append(ast.copy_location(ast.If(_not_any(known), inside, otherwise), rest[0]))
+                otherwise = (
+                    [_assign(RETURNED, ast.Constant(True), rest[0])] if set_flags == [RETURNED] else []
+                )
+                out.append(ast.copy_location(ast.If(_not_any(set_flags), inside, otherwise), rest[0]))
                 return out, flags | more
         return out, flags
 

@@ -231,7 +231,7 @@ def _count_up(
     if options.most is not None:
         both = isinstance(count, int) and isinstance(options.most, int)
         count = min(count, options.most) if both else ops.minimum(count, options.most)
-    known = count if isinstance(count, int) else None
+    iterations = count if isinstance(count, int) else None
 
     def test(values: list) -> Any:
         put(values[1:])
@@ -240,13 +240,13 @@ def _count_up(
 
     def step(values: list) -> list:
         put(values[1:])
-        with counting(values[0], known if go_on is None else None):
+        with counting(values[0], iterations if go_on is None else None):
             body(item(values[0]))
         return [values[0] + 1, *get()]
 
     start = ops.constant(0, dtypes.int32)
     init = [start, *get()]
-    after = control.loop(init, ["ag__i", *names], test, step, bool(known), options.invariants(init))
+    after = control.loop(init, ["ag__i", *names], test, step, bool(iterations), options.invariants(init))
     put(after[1:])
 
 

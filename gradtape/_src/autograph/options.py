@@ -40,5 +40,5 @@ class LoopOptions:
 
     def invariants(self, variables: Sequence[Any]) -> list | None:
         """The shape declared for each of a loop's variables, or None; None if no shape is declared at all."""
-        found = [next((shape for v, shape in self._pairs if v is value), None) for value in variables]
-        return None if all(shape is None for shape in found) else found
+        shapes = [next((shape for v, shape in self._pairs if v is value), None) for value in variables]
+        return None if all(shape is None for shape in shapes) else shapes

@@ -142,7 +142,7 @@ class _Statements(_Expressions):
         self.captured = variables.captured(function) | self.globals | self.nonlocals
         self.live = variables.Liveness(function)
         self.moved: dict[str, None] = {}
-        body = [made for s in function.body for made in self._many(self.visit(s))]
+        body = [statement for s in function.body for statement in self._many(self.visit(s))]
         docstring = body[:1] if ast.get_docstring(function, clean=False) is not None else []
         declarations = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
         rest = [s for s in body[len(docstring) :] if s not in declarations]
@@ -155,8 +155,8 @@ class _Statements(_Expressions):
         function.body = [*docstring, *declarations, *rest]
 
     @staticmethod
-    def _many(made: Any) -> list[ast.stmt]:
-        return made if isinstance(made, list) else [made]
+    def _many(rewritten: Any) -> list[ast.stmt]:
+        return rewritten if isinstance(rewritten, list) else [rewritten]
 
     # ---- parts ------------------------------------------------------------------------------
 
@@ -191,22 +191,22 @@ class _Statements(_Expressions):
                 source = f"try:\n    del {name}\nexcept {OPERATORS}.MISSING:\n    pass"
             remove = ast.parse(source).body
             body.append(ast.If(test, remove, assign))
-        made = [
+        functions = [
             ast.FunctionDef(get, _arguments(), [ast.Return(current)], []),
             self._function(put, ["ag__v"], names, body),
         ]
-        return made, [_load(get), _load(put), ast.Tuple([ast.Constant(n) for n in names], ast.Load())]
+        return functions, [_load(get), _load(put), ast.Tuple([ast.Constant(n) for n in names], ast.Load())]
 
     def _visit_block(self, block: list[ast.stmt]) -> list[ast.stmt]:
-        return [made for s in block for made in self._many(self.visit(s))]
+        return [statement for s in block for statement in self._many(self.visit(s))]
 
-    def _place(self, made: list[ast.stmt], at: ast.stmt) -> list[ast.stmt]:
-        for s in made:
+    def _place(self, statements: list[ast.stmt], at: ast.stmt) -> list[ast.stmt]:
+        for s in statements:
             for n in ast.walk(s):
                 if "lineno" in n._attributes and not hasattr(n, "lineno"):
                     ast.copy_location(n, at)
                     n.end_lineno, n.end_col_offset = n.lineno, n.col_offset
-        return made
+        return statements
 
     def _needed(self, name: str, live: set[str]) -> bool:
         return name in live or name in self.captured or not name.isidentifier()
@@ -244,13 +244,13 @@ class _Statements(_Expressions):
         state, arguments = self._state([*results, *read])
         names = [n for n in changed if n.isidentifier()]
         call = _call("if_stmt", test, _load(yes), _load(no), *arguments, ast.Constant(len(results)))
-        made = [
+        statements = [
             *state,
             self._function(yes, [], names, body),
             self._function(no, [], names, orelse),
             ast.Expr(call),
         ]
-        return self._place(made, node)
+        return self._place(statements, node)
 
     def visit_While(self, node: ast.While) -> Any:
         changed = variables.writes(node.body)
@@ -349,8 +349,8 @@ def transform(function: types.FunctionType) -> types.CodeType:
         compiled = compile(
             module, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & _FUTURES
         )
-    made = _code_in(_code_in(compiled, "ag__outer"), node.name)
-    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+    inner = _code_in(_code_in(compiled, "ag__outer"), node.name)
+    return inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
 
 
 _FUTURES = 0x1000000  # from __future__ import annotations
@@ -389,21 +389,21 @@ def _lines(code: types.CodeType, space: dict[str, Any]) -> list[str]:
 def _find_lambda(code: types.CodeType, space: dict[str, Any]) -> ast.Lambda:
     tree = ast.parse("".join(_lines(code, space)))
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    found = [
+    lambdas = [
         n
         for n in ast.walk(tree)
         if isinstance(n, ast.Lambda)
         and n.lineno == code.co_firstlineno
         and tuple(a.arg for a in (*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs)) == names
     ]
-    if len(found) > 1:
+    if len(lambdas) > 1:
         at = {p for p in code.co_positions() if p[0] is not None}
         begins = min((p[0], p[2]) for p in at if p[2] is not None and p[1] is not None and (p[2] or p[3]))
-        found = [
+        lambdas = [
             n
-            for n in found
+            for n in lambdas
             if (n.body.lineno, n.body.col_offset) <= begins <= (n.body.end_lineno, n.body.end_col_offset)
         ]
-    if len(found) != 1:
+    if len(lambdas) != 1:
         raise ValueError("there are several functions on the same line of source")
-    return found[0]
+    return lambdas[0]

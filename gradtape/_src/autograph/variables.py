@@ -36,20 +36,20 @@ def _comprehension_targets(nodes: Iterable[ast.AST]) -> set[ast.AST]:
 
 def reads(node: ast.AST | Iterable[ast.AST]) -> set[str]:
     """Names that may be read, including free variables of functions defined here."""
-    found: set[str] = set()
+    names: set[str] = set()
     todo: list[tuple[ast.AST, frozenset[str]]] = [
         (n, frozenset()) for n in ([node] if isinstance(node, ast.AST) else node)
     ]
     while todo:
         n, own = todo.pop()
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id not in own:
-            found.add(n.id)
+            names.add(n.id)
         if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id not in own:
-            found.add(n.target.id)
+            names.add(n.target.id)
         inside = _inside(n)
         inner = own | _own_names(n) if inside else own
         todo += [(child, inner if child in inside else own) for child in ast.iter_child_nodes(n)]
-    return found
+    return names
 
 
 def _inside(node: ast.AST) -> list[ast.AST]:
@@ -75,11 +75,11 @@ def writes(node: ast.AST | Iterable[ast.AST]) -> list[str]:
     """Names and places that may be written in this scope, in the order of their first write."""
     nodes = list(walk_scope(node))
     inner = _comprehension_targets(nodes)
-    found: dict[str, tuple] = {}
+    first: dict[str, tuple] = {}
 
     def add(name: str, n: ast.AST) -> None:
         at = (getattr(n, "lineno", 0), getattr(n, "col_offset", 0))
-        found[name] = min(found.get(name, at), at)
+        first[name] = min(first.get(name, at), at)
 
     for n in nodes:
         if n in inner:
@@ -101,7 +101,7 @@ def writes(node: ast.AST | Iterable[ast.AST]) -> list[str]:
             add(n.name, n)
         elif isinstance(n, ast.MatchMapping) and n.rest:
             add(n.rest, n)
-    return sorted(found, key=found.__getitem__)
+    return sorted(first, key=first.__getitem__)
 
 
 def _is_place(node: ast.AST) -> bool:

@@ -117,9 +117,9 @@ def unified(values: Sequence[Any]) -> list:
     """
     if not any(map(has_parts, values)):
         return list(values)
-    found = [_parts_in(v) for v in values]
+    parts = [_parts_in(v) for v in values]
     specs = []
-    for column in zip(*found, strict=True):
+    for column in zip(*parts, strict=True):
         spec = column[0].spec.most_specific_common_supertype([p.spec for p in column[1:]])
         if spec is None:
             raise TypeError(f"Incompatible types: {' and '.join(str(p.spec) for p in column)}")

@@ -98,24 +98,24 @@ def _kind(name: str) -> str:
 
 
 def _parsed(spec: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for part in filter(None, spec.split("/")):
         words = part.split(":")
         if words[0] == "device" and len(words) in (2, 3):
             words = words[1:]
         elif words[0] in ("job", *_NUMBERS) and len(words) == 2:
             if words[0] == "job":
-                found["job"] = words[1]
+                fields["job"] = words[1]
             elif words[1] != "*":
-                found[words[0]] = int(words[1])
+                fields[words[0]] = int(words[1])
             continue
         elif words[0].upper() not in _KINDS:
             raise ValueError(
                 f"Unknown attribute '{words[0]}' is encountered while parsing the device spec: '{spec}'."
             )
-        if "device_type" in found:
+        if "device_type" in fields:
             raise ValueError(f"Multiple device types are not allowed while parsing the device spec: {spec}.")
-        found["device_type"] = words[0].upper() if words[0].upper() in _KINDS else words[0]
+        fields["device_type"] = words[0].upper() if words[0].upper() in _KINDS else words[0]
         if len(words) > 1 and words[1] != "*":
-            found["device_index"] = int(words[1])
-    return found
+            fields["device_index"] = int(words[1])
+    return fields

@@ -120,10 +120,10 @@ class DType:
         their values exactly.
         """
         if isinstance(self._numpy, str):
-            found = _of_ml_dtypes(self._numpy)
-            if found is None:
+            numpy_type = _of_ml_dtypes(self._numpy)
+            if numpy_type is None:
                 return np.float32 if self.is_floating else np.uint8 if self.is_unsigned else np.int8
-            return found
+            return numpy_type
         if self._numpy is None:
             raise TypeError(
                 f"DType.as_numpy_dtype: {self.name} has no NumPy type; expected a type that "
@@ -332,13 +332,13 @@ _NOT_EQUAL: tuple[Any, ...] = (builtins.int, builtins.complex, builtins.str, bui
 
 def _reference(base: DType) -> DType:
     """The type of TensorFlow 1's references to values of type `base`, `float32_ref`; no tensor has it."""
-    found = _BY_ENUM.get(base.as_datatype_enum + _REFERENCES)
-    if found is None:
+    reference = _BY_ENUM.get(base.as_datatype_enum + _REFERENCES)
+    if reference is None:
         name, number = f"{base.name}_ref", base.as_datatype_enum + _REFERENCES
-        found = DType._make(name, _NO_CODE, number, base._numpy, base._kind, base.size)
-        found._base = base
-        _BY_NAME[name] = _BY_ENUM[number] = found
-    return found
+        reference = DType._make(name, _NO_CODE, number, base._numpy, base._kind, base.size)
+        reference._base = base
+        _BY_NAME[name] = _BY_ENUM[number] = reference
+    return reference
 
 
 # The offset from TensorFlow's number of a type to that of its reference type.
@@ -361,9 +361,9 @@ def from_numpy(np_dtype: Any) -> DType:
     tf.int16
     """
     np_dtype = np.dtype(np_dtype)
-    found = _BY_NUMPY.get(np_dtype)
-    if found is not None:
-        return found
+    dtype = _BY_NUMPY.get(np_dtype)
+    if dtype is not None:
+        return dtype
     if np_dtype.kind in "US":
         return string
     if is_of_ml_dtypes(np_dtype):
@@ -392,16 +392,16 @@ def as_dtype(type_value: Any) -> DType:
     if isinstance(type_value, DType):
         return type_value
     if isinstance(type_value, str):
-        found = _BY_NAME.get(type_value)
-        if found is None and type_value.endswith("_ref") and type_value[:-4] in _BY_NAME:
+        dtype = _BY_NAME.get(type_value)
+        if dtype is None and type_value.endswith("_ref") and type_value[:-4] in _BY_NAME:
             return _reference(_BY_NAME[type_value[:-4]])
-        if found is None:
+        if dtype is None:
             raise _not_a_dtype(type_value)
-        return found
+        return dtype
     if isinstance(type_value, type):
-        found = _BY_TYPE.get(type_value)
-        if found is not None:
-            return found
+        dtype = _BY_TYPE.get(type_value)
+        if dtype is not None:
+            return dtype
         # Only NumPy's (or ml_dtypes') scalar types: NumPy would accept any class, as "object".
         if issubclass(type_value, np.generic):
             return from_numpy(type_value)
@@ -409,9 +409,9 @@ def as_dtype(type_value: Any) -> DType:
     if isinstance(type_value, np.dtype):
         return from_numpy(type_value)
     if type(type_value) is int:
-        found = _BY_ENUM.get(type_value)
-        if found is not None:
-            return found
+        dtype = _BY_ENUM.get(type_value)
+        if dtype is not None:
+            return dtype
         if type_value - _REFERENCES in _BY_ENUM:
             return _reference(_BY_ENUM[type_value - _REFERENCES])
     inner = getattr(type_value, "dtype", None)

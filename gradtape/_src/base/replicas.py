@@ -31,13 +31,13 @@ def is_set() -> bool:
 
 def current() -> Any:
     """The context of this thread's replica, if it is one of several; otherwise None."""
-    now = place.now()
-    if now is None or now[1] is None or now[0].num_replicas_in_sync == 1:
+    innermost = place.now()
+    if innermost is None or innermost[1] is None or innermost[0].num_replicas_in_sync == 1:
         return None
-    return now[1]
+    return innermost[1]
 
 
 def between() -> _core.Scope:
     """A scope in which a replica's code runs as if between replicas: what it creates belongs to all of them."""
-    now = place.now()
-    return place.to(None if now is None else (now[0], None))
+    innermost = place.now()
+    return place.to(None if innermost is None else (innermost[0], None))

@@ -51,8 +51,8 @@ class _Files(dict[str, bool]):
     """By the name of a file: whether its code is not the user's."""
 
     def __missing__(self, file: str) -> bool:
-        self[file] = known = _is_library(file)
-        return known
+        self[file] = is_library = _is_library(file)
+        return is_library
 
 
 _FILES = _Files()
@@ -81,13 +81,13 @@ def user_line() -> Line:
 
 def line_of(error: BaseException) -> Line | None:
     """The innermost line of the user's program that `error` passed through."""
-    found, step = None, error.__traceback__
+    line, step = None, error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
         if not is_library(code.co_filename):
-            found = Line(code.co_filename, step.tb_lineno)
+            line = Line(code.co_filename, step.tb_lineno)
         step = step.tb_next
-    return found
+    return line
 
 
 # ---- for messages: the part of a line that was running ----------------------------------------------
@@ -134,10 +134,10 @@ def called() -> str:
     lines[-1] = lines[-1][:last]  # columns are counted in bytes
     lines[0] = lines[0][first:]
     try:
-        found = ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
+        expression = ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
     except SyntaxError:
         return ""
-    return ast.unparse(found.func) if isinstance(found, ast.Call) else ""
+    return ast.unparse(expression.func) if isinstance(expression, ast.Call) else ""
 
 
 def trail(error: BaseException, is_part: Any = None) -> list[str]:
@@ -145,15 +145,15 @@ def trail(error: BaseException, is_part: Any = None) -> list[str]:
 
     `is_part` says whether a function is part of the one before it, such as the body of a loop made by AutoGraph.
     """
-    found: list[tuple[str, list[str]]] = []
+    steps: list[tuple[str, list[str]]] = []
     step = error.__traceback__
     while step is not None:
         code, step_now, step = step.tb_frame.f_code, step, step.tb_next
         if is_library(code.co_filename):
             continue
         name = code.co_name
-        if is_part is not None and is_part(code) and found:
-            name = found.pop()[0]
+        if is_part is not None and is_part(code) and steps:
+            name = steps.pop()[0]
         line, text, first, last = _columns(code, step_now.tb_lasti)
         shown = [f'    File "{code.co_filename}", line {line or step_now.tb_lineno}, in {name}']
         if text:
@@ -161,5 +161,5 @@ def trail(error: BaseException, is_part: Any = None) -> list[str]:
             indent = len(text) - len(text.lstrip())
             if first < last and (first, last) != (indent, len(text)):
                 shown.append(" " * (8 + first - indent) + "^" * (last - first))
-        found.append((name, shown))
-    return [line for _, lines in found for line in lines]
+        steps.append((name, shown))
+    return [line for _, lines in steps for line in lines]

@@ -299,14 +299,14 @@ class BatchableTypeSpec(TypeSpec):
     def _to_batched_tensor_list(self, value: Any) -> list:
         """The same for a batch: every tensor has at least one axis."""
         components = self._to_components(value)
-        found = nest.flatten(
+        tensors = nest.flatten(
             nest.map_structure(lambda s, v: encoded(s, v, 1), self._component_specs, components)
         )
-        if any(t.shape.rank == 0 for t in found):
+        if any(t.shape.rank == 0 for t in tensors):
             raise ValueError(
                 f"While converting {value} to a list of tensors for batching, found a scalar item which cannot be batched."
             )
-        return found
+        return tensors
 
     def _from_compatible_tensor_list(self, tensor_list: Sequence[Any]) -> Any:
         items = iter(tensor_list)
@@ -335,8 +335,8 @@ class BatchableTypeSpec(TypeSpec):
 
 def _encoder(spec: Any) -> Any:
     # Its own encoder: the shared one of TypeSpecs calls `_to_tensor_list`, which calls this.
-    found = getattr(spec, "__batch_encoder__", None)
-    return None if type(found) is TypeSpecBatchEncoder else found
+    encoder = getattr(spec, "__batch_encoder__", None)
+    return None if type(encoder) is TypeSpecBatchEncoder else encoder
 
 
 def encoded_specs(spec: Any) -> list:
@@ -397,15 +397,15 @@ def type_spec_from_value(value: Any) -> Any:
     >>> tf.type_spec_from_value([1, 2, 3])
     TensorSpec(shape=(3,), dtype=tf.int32, name=None)
     """
-    found = _spec_of(value)
-    if found is None and convert is not None:
+    spec = _spec_of(value)
+    if spec is None and convert is not None:
         try:
-            found = _spec_of(convert(value))
+            spec = _spec_of(convert(value))
         except (TypeError, ValueError):
-            found = None
-    if found is None:
+            spec = None
+    if spec is None:
         raise TypeError(f"Could not build a TypeSpec for {value} of unsupported type {type(value)}.")
-    return found
+    return spec
 
 
 def _spec_of(value: Any) -> Any:

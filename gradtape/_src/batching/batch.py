@@ -210,10 +210,10 @@ class Rows(Control):
         outputs = self.apply(operands)
 
         def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
-            wanted = [k for k, g in enumerate(gs) if g is not None]
-            backward, places = self._backward(tracked, wanted)
-            marks = [*self.marks, *(True for _ in wanted)]
-            grads = Rows(backward, marks, self.size)([*ins, *(gs[k] for k in wanted)])
+            present = [k for k, g in enumerate(gs) if g is not None]
+            backward, places = self._backward(tracked, present)
+            marks = [*self.marks, *(True for _ in present)]
+            grads = Rows(backward, marks, self.size)([*ins, *(gs[k] for k in present)])
             return [
                 None if p is None else grads[p] if m else ops.reduce_sum(grads[p], 0)
                 for p, m in zip(places, self.marks, strict=True)
@@ -222,7 +222,7 @@ class Rows(Control):
         _core.record(tuple(outputs), tuple(operands), gradients, _EVERYTHING)
         return outputs
 
-    def _backward(self, tracked: tuple[bool, ...], wanted: list[int]) -> tuple[GraphFunction, list]:
+    def _backward(self, tracked: tuple[bool, ...], present: list[int]) -> tuple[GraphFunction, list]:
         """The gradients of one row from its operands and cotangents, and their places among the results."""
         graph = self.function.graph
         n = len(graph.inputs)
@@ -230,7 +230,7 @@ class Rows(Control):
 
         def run(xs: list) -> list:
             gs: list = [None] * len(graph.outputs)
-            for k, g in zip(wanted, xs[n:], strict=True):
+            for k, g in zip(present, xs[n:], strict=True):
                 gs[k] = g
             grads = self.function.gradients(tracked, tuple(gs), tuple(xs[:n]), ())
             grads = [zeros(specs[i]) if isinstance(g, int) else g for i, g in enumerate(grads)]
@@ -241,5 +241,5 @@ class Rows(Control):
                     flat.append(densify(g))
             return flat
 
-        specs = [*specs_of(graph.inputs), *specs_of([graph.outputs[k] for k in wanted])]
+        specs = [*specs_of(graph.inputs), *specs_of([graph.outputs[k] for k in present])]
         return build(specs, run, f"gradient of {self.function.name}"), places

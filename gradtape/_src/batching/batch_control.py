@@ -148,10 +148,10 @@ def _gradient_of(
     gradient: LoopGradient, marks: Sequence[bool], size: int
 ) -> tuple[BatchedLoop, LoopGradient]:
     batched = _batched_loop(gradient.loop, _active(gradient, marks), size)
-    wanted = list(gradient.marks)
+    tracked = list(gradient.marks)
     if batched.masked:
-        wanted.insert(batched.n, False)
-    return batched, batched.loop.derivative(batched.loop.active(wanted))
+        tracked.insert(batched.n, False)
+    return batched, batched.loop.derivative(batched.loop.active(tracked))
 
 
 def _loop_with_residuals(node: Node, operands: list, marks: list[bool], size: int) -> Sequence[Any]:

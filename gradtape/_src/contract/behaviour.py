@@ -150,8 +150,8 @@ def _raises(row: Row, what: str, expected: Any, fragment: str, call: Callable[[]
         call()
     except Exception as e:
         if not isinstance(e, expected) or fragment not in str(e):
-            wanted = f"{shown} with {fragment!r}" if fragment else shown
-            yield f"{row.name}: error of {what}: expected {wanted}, got {type(e).__name__}: {e}"
+            outcome = f"{shown} with {fragment!r}" if fragment else shown
+            yield f"{row.name}: error of {what}: expected {outcome}, got {type(e).__name__}: {e}"
     else:
         yield f"{row.name}: error of {what}: expected {shown}, but nothing was raised"
 

@@ -125,9 +125,9 @@ class Case:
         return tuple(np.asarray(o) for o in out) if self.row.many else (np.asarray(out),)
 
 
-def cases(row: Row, wanted: list[DType], samples: Any = None, first: int = 0) -> Iterator[Case]:
+def cases(row: Row, types: list[DType], samples: Any = None, first: int = 0) -> Iterator[Case]:
     """Every sample of `row`, in each element type in which it makes sense."""
-    for dtype in wanted:
+    for dtype in types:
         for number, sample in enumerate(row.samples if samples is None else samples, first):
             try:
                 yield Case(row, number, sample, dtype)

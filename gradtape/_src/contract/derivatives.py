@@ -82,12 +82,12 @@ def _floats(values: Iterable[Any]) -> list[Any]:
 def sources_of(case: Case) -> list[int]:
     """The operands that have a gradient."""
     row = case.row
-    found = []
+    sources = []
     for k, (param, dtype) in enumerate(zip(case.params, case.dtypes, strict=True)):
         at = 0 if row.joint else row.operands.index(param)
         if (dtype.is_floating or dtype.is_complex) and row.rules[at][0] != NO_RULE:
-            found.append(k)
-    return found
+            sources.append(k)
+    return sources
 
 
 def gradients(case: Case, operands: list, weights: list, sources: list[int]) -> list:
@@ -105,14 +105,14 @@ def _dense(g: Any) -> Any:
 
 def _random_like(values: Iterable[Any], rng: Any) -> list[Any]:
     """Random tensors with the shapes and types of given ones."""
-    made = []
+    tensors = []
     for v in values:
         shape = tuple(v.shape)
         array = rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
         if v.dtype.is_complex:
             array = array + 1j * rng.uniform(-1, 1, shape)
-        made.append(tensor(np.asarray(array), v.dtype))
-    return made
+        tensors.append(tensor(np.asarray(array), v.dtype))
+    return tensors
 
 
 def _arrays(values: Iterable[Any], like: Iterable[Any]) -> list[np.ndarray]:

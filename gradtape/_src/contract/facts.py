@@ -112,19 +112,19 @@ def linear(row: Row) -> Iterator[str]:
                 yield f"{row.name}: linear in {name(positions)} in {case.where}: expected {wrong}"
         if not any(_has_rule(row, k) for k in positions) and row.pattern != "nothing":
             yield f"{row.name}: linear in {name(positions)}: it has no rule there, so that it cannot be transposed"
-    found: list[tuple[int, ...]] = []
+    undeclared: list[tuple[int, ...]] = []
     if not row.native and some and _is_made_of_ops(some[0]):
         return  # their ops declare it
     for count in range(len(floats), 0, -1):
         for positions in itertools.combinations(floats, count):
-            said = any(set(positions) <= set(known) for known in (*row.linear, *found))
+            said = any(set(positions) <= set(declared) for declared in (*row.linear, *undeclared))
             if (
                 not said
                 and all(_has_rule(row, k) for k in positions)
                 and some
                 and _always_linear(some, positions)
             ):
-                found.append(positions)
+                undeclared.append(positions)
                 yield f'{row.name}: it is linear in {name(positions)} and does not say so: linear="{name(positions)}"'
 
 
@@ -177,7 +177,7 @@ def _check_pattern(case: Case) -> Iterator[str]:
             continue
         if row.pattern not in ("aligned", "") and not any(k in some for some in sets):
             continue  # the pattern is about the linear operands
-        known = {
+        values = {
             v: tensor(np.asarray(a), d)
             for j, (v, a, d) in enumerate(zip(node.operands, case.arrays, case.dtypes, strict=True))
             if j != k
@@ -185,7 +185,7 @@ def _check_pattern(case: Case) -> Iterator[str]:
         depends = {node.operands[k]: sparse.identity(size, dtype=bool, format="csr")}
         # For linear operands a large change is better: it costs fewer digits.
         slopes = _changes(case, k, 1.0 if any(k in some for some in sets) else 1e-3)
-        for r, (claimed, slope) in enumerate(zip(through(node, depends, known), slopes, strict=True)):
+        for r, (claimed, slope) in enumerate(zip(through(node, depends, values), slopes, strict=True)):
             outside = ~(np.abs(slope) <= 1e-9) & ~claimed.toarray()
             if outside.any():
                 i, j = np.argwhere(outside)[0]
@@ -245,15 +245,17 @@ _NUMBERS = (0.0, 1.0, -1.0, 2.0, 3.0, 0.1)
 def _check_simplify(case: Case) -> Iterator[str]:
     floats = _floats(case)
     tensors = case.tensors()
-    for change, made in _CHANGES.items():
-        yield from _same_when_simple(case, tensors, dict.fromkeys(floats, made), {}, change)
+    for change, function in _CHANGES.items():
+        yield from _same_when_simple(case, tensors, dict.fromkeys(floats, function), {}, change)
     for k, number in itertools.product(floats, _NUMBERS):
         constant = tensor(np.full(np.shape(case.arrays[k]), number), case.dtypes[k])
         yield from _same_when_simple(case, tensors, {}, {k: constant}, f"{case.names[k]} = {number}")
         for other in floats:
             if other != k:
-                made = _CHANGES["2x"]
-                yield from _same_when_simple(case, tensors, {other: made}, {k: constant}, f"{number} and 2x")
+                function = _CHANGES["2x"]
+                yield from _same_when_simple(
+                    case, tensors, {other: function}, {k: constant}, f"{number} and 2x"
+                )
 
 
 def _same_when_simple(
@@ -348,12 +350,12 @@ def _check_by_rows(case: Case) -> Iterator[str]:
         return
     tensors = case.tensors()
     expected = [array_of(out) for out in case.call(tensors)]
-    made = []
+    blocks = []
     for some in (slice(0, 1), slice(1, None)):
         given = [x[some] if c else x for x, c in zip(tensors, cut, strict=True)]
-        made.append([array_of(out) for out in _core.apply(case.row.op, given, node.attrs)])
+        blocks.append([array_of(out) for out in _core.apply(case.row.op, given, node.attrs)])
     limit = 4 * tolerance(TOLERANCES, *case.dtypes) * case.row.tolerance
-    for e, first, rest in zip(expected, *made, strict=True):
+    for e, first, rest in zip(expected, *blocks, strict=True):
         yield from differences("row by row", case, np.concatenate([first, rest]), e, limit)
 
 

@@ -47,7 +47,7 @@ def stored(row: Row) -> Iterator[str]:
             )
 
 
-def _check(case: Case, dtype: Any, small: Callable, held: Callable) -> Iterator[str]:
+def _check(case: Case, dtype: Any, small: Callable, convert: Callable) -> Iterator[str]:
     common = [p.kind in ("Operand", "Operands") for p in case.params]
     if not any(common):
         return
@@ -56,11 +56,11 @@ def _check(case: Case, dtype: Any, small: Callable, held: Callable) -> Iterator[
         for a, x, is_common in zip(case.arrays, case.tensors(), common, strict=True)
     ]
     given = [
-        held(small(a)) if is_common else x
+        convert(small(a)) if is_common else x
         for a, x, is_common in zip(case.arrays, case.tensors(), common, strict=True)
     ]
     for out, number in zip(case.call(given), case.call(numbers), strict=True):
-        expected = array_of(held(array_of(number))) if out.dtype is dtype else array_of(number)
+        expected = array_of(convert(array_of(number))) if out.dtype is dtype else array_of(number)
         if not np.array_equal(array_of(out), expected):
             what = f"{case.row.name}: {dtype.name} in {case.where}"
             yield f"{what}: expected {expected.tolist()}, got {array_of(out).tolist()}"

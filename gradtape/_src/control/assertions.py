@@ -238,9 +238,9 @@ def _rank(rank: Any) -> int:
 @one_call
 def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has this rank."""
-    x, wanted = _tensor(x), _rank(rank)
-    if x.ndim != wanted:
-        raise _wrong_rank(message, str(wanted), x)
+    x, expected = _tensor(x), _rank(rank)
+    if x.ndim != expected:
+        raise _wrong_rank(message, str(expected), x)
 
 
 @one_call
@@ -340,9 +340,9 @@ def _described(x: Any, given: Any, message: str | None) -> list[tuple[int, Any]]
 
 def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises TypeError unless `tensor` has this element type."""
-    wanted, x = dtypes.as_dtype(tf_type), _tensor(tensor)
-    if x.dtype is not wanted:
-        raise TypeError(f"{_prefix(message)}tensor must be of type {wanted!r}; got {x.dtype!r}")
+    expected, x = dtypes.as_dtype(tf_type), _tensor(tensor)
+    if x.dtype is not expected:
+        raise TypeError(f"{_prefix(message)}tensor must be of type {expected!r}; got {x.dtype!r}")
 
 
 def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> None:
@@ -367,19 +367,19 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> dtypes.DT
     Raises:
       ValueError: if the types differ or are not floating.
     """
-    wanted, first = None if dtype is None else dtypes.as_dtype(dtype), None
+    expected, first = None if dtype is None else dtypes.as_dtype(dtype), None
     for t in tensors or []:
         if t is None:
             continue
-        if wanted is None:
-            wanted, first = dtypes.as_dtype(t.dtype), t
-        elif dtypes.as_dtype(t.dtype) is not wanted:
+        if expected is None:
+            expected, first = dtypes.as_dtype(t.dtype), t
+        elif dtypes.as_dtype(t.dtype) is not expected:
             as_first = "" if first is None else f" as {first}"
-            raise ValueError(f"{t}, type={t.dtype}, must be of the same type ({wanted}){as_first}.")
-    wanted = dtypes.float32 if wanted is None else wanted
-    if not wanted.is_floating:
-        raise ValueError(f"Expected floating point type, got {wanted}.")
-    return wanted
+            raise ValueError(f"{t}, type={t.dtype}, must be of the same type ({expected}){as_first}.")
+    expected = dtypes.float32 if expected is None else expected
+    if not expected.is_floating:
+        raise ValueError(f"Expected floating point type, got {expected}.")
+    return expected
 
 
 def assert_proper_iterable(values: Any) -> None:

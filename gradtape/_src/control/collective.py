@@ -224,11 +224,11 @@ class ReduceTo(Collective):
 
 def of(group: Any, kind: type, *attributes: Any) -> Any:
     """The op of a kind over a group: always the same object, so that tapes and programs recognise it."""
-    made = vars(group).setdefault("_collectives", {})
+    cache = vars(group).setdefault("_collectives", {})
     key = (kind, *attributes)
-    op = made.get(key)
+    op = cache.get(key)
     if op is None:
-        op = made.setdefault(key, kind(group, *attributes))
+        op = cache.setdefault(key, kind(group, *attributes))
     return op
 
 

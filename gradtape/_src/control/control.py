@@ -114,8 +114,8 @@ def branch(
     functions = [functools.partial(_apart, f) for f in functions]
     recording = current_recording()
     if recording is not None:
-        found = recorded.branch(recording, which, functions, join, name, branch)
-        return [composites.together(v) for v in found]
+        results = recorded.branch(recording, which, functions, join, name, branch)
+        return [composites.together(v) for v in results]
     try:
         done = each_branch(which, _traced, functions)
     except replicas.NeedsOthers:

@@ -236,10 +236,10 @@ class _BranchesDerivative:
         return grads
 
 
-def _take_slots(slots: list[Spec], wanted: list[Spec]) -> list[int]:
+def _take_slots(slots: list[Spec], specs: list[Spec]) -> list[int]:
     """Slots for values of these kinds; adds slots where none of a kind is left."""
     taken: list[int] = []
-    for spec in wanted:
+    for spec in specs:
         place = next((k for k, s in enumerate(slots) if s == spec and k not in taken), len(slots))
         if place == len(slots):
             slots.append(spec)
@@ -460,11 +460,11 @@ class LoopGradient(Control):
     def _eagerly(self, xs: list) -> list:
         token, *xs = xs
         count = len(self.marks)
-        wanted = tuple(i in self.targets for i in range(count))
+        marks = tuple(i in self.targets for i in range(count))
         every = dict(zip(self.variables, xs[count:], strict=True))
         gs = [every.get(k) if k in every else zeros(self.loop.inputs[k]) for k in range(self.loop.n)]
         loop = functools.partial(self._again, token) if self.loop.effect else self.loop.eagerly
-        grads = dict(zip(sorted(self.targets), differentiate(loop, wanted)([*xs[:count], *gs]), strict=True))
+        grads = dict(zip(sorted(self.targets), differentiate(loop, marks)([*xs[:count], *gs]), strict=True))
         return [grads[i] for i in self.targets]
 
     def _again(self, token: Any, xs: list) -> list:

@@ -52,11 +52,11 @@ class PythonOp:
             with aside():
                 results = list(_core.apply(self.op, list(operands), node.attrs))
             if [(tuple(r.shape), r.dtype._code) for r in results] != expected:
-                wanted = ", ".join(f"{BY_CODE[d].name}{list(s)}" for s, d in expected)
+                specs = ", ".join(f"{BY_CODE[d].name}{list(s)}" for s, d in expected)
                 got = ", ".join(f"{r.dtype.name}{list(r.shape)}" for r in results)
                 raise errors.InvalidArgumentError(
                     None, None,
-                    f"{self.name}: the result is not what was inferred when the function was traced; expected {wanted}; got "
+                    f"{self.name}: the result is not what was inferred when the function was traced; expected {specs}; got "
                     f"{got}. Hint: pass shape=, or shape_from_values=True if it depends on values.",
                 )  # fmt: skip
             return results

@@ -77,8 +77,8 @@ class RecordedArray(TensorArray):
     def split(self, value: Any, lengths: Any, name: str | None = None) -> Any:
         value = self._operand(value)
         lengths = ops.convert_to_tensor(lengths, dtype_hint=dtypes.int32)
-        if lengths._symbol is None and len(known := set(self._indices(lengths))) == 1:
-            self._elements.learn(TensorShape([*known]).concatenate(value.shape[1:]))
+        if lengths._symbol is None and len(sizes := set(self._indices(lengths))) == 1:
+            self._elements.learn(TensorShape([*sizes]).concatenate(value.shape[1:]))
         return _split(self, value, lengths)
 
     def _operand(self, value: Any) -> Any:
@@ -229,10 +229,10 @@ def _take_over(array: TensorArray, args: tuple, kwargs: dict) -> None:
 
 def _sketched(world: World, call: Call) -> ArraySketch:
     def sketch(elements: Elements, dtype: Any, size: Any, dynamic_size: Any) -> ArraySketch:
-        known = size if isinstance(size, int) and not dynamic_size else None
+        count = size if isinstance(size, int) and not dynamic_size else None
         if isinstance(size, _core.Tensor) and size._symbol is None and not dynamic_size:
-            known = int(size)
-        return ArraySketch(world, dtypes.as_dtype(dtype), elements, known, bool(dynamic_size))
+            count = int(size)
+        return ArraySketch(world, dtypes.as_dtype(dtype), elements, count, bool(dynamic_size))
 
     return Call(sketch, call.args, call.kwargs).make(world.frame)
 

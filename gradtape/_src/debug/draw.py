@@ -105,8 +105,8 @@ def picture_of(tape: Any, targets: list | None) -> Picture:
             )
         records = _leading_to(records, ends)
     norms = _gradient_norms(tape, targets, records) if targets else {}
-    known = _values(records)
-    described = {r.number: _box(r, norms, known, r.number in ends) for r in records}
+    kept = _values(records)
+    described = {r.number: _box(r, norms, kept, r.number in ends) for r in records}
     boxes, edges = _graph(records, described)
     sizes = {k: (_width(b), _HEIGHT) for k, b in boxes.items()}
     return Picture(boxes, _svg(boxes, sizes, layered(sizes, edges)))
@@ -114,16 +114,16 @@ def picture_of(tape: Any, targets: list | None) -> Picture:
 
 def _number(target: Any, records: list[Recorded]) -> int:
     """The number of the record that produced a target; 0 if the tape has none."""
-    here = _core.record_number(target) if isinstance(target, _core.Tensor) else 0
-    return next((r.number for r in records if r.number == here or r.owner is target), 0)
+    number = _core.record_number(target) if isinstance(target, _core.Tensor) else 0
+    return next((r.number for r in records if r.number == number or r.owner is target), 0)
 
 
 def _leading_to(records: list[Recorded], ends: set[int]) -> list[Recorded]:
-    wanted = set(ends)
+    numbers = set(ends)
     for r in reversed(records):
-        if r.number in wanted:
-            wanted |= {number for number, _ in r.origins}
-    return [r for r in records if r.number in wanted]
+        if r.number in numbers:
+            numbers |= {number for number, _ in r.origins}
+    return [r for r in records if r.number in numbers]
 
 
 def _gradient_norms(tape: Any, targets: list, records: list[Recorded]) -> dict[tuple[int, int], float | None]:
@@ -133,29 +133,29 @@ def _gradient_norms(tape: Any, targets: list, records: list[Recorded]) -> dict[t
         for k, v in enumerate(r.results)
         if v.tensor.dtype.is_floating or v.tensor.dtype.is_complex
     ]
-    found = gradients(tape, targets, [tensor for _, tensor in places])
-    return {place: None if g is None else norm(g) for (place, _), g in zip(places, found, strict=True)}
+    grads = gradients(tape, targets, [tensor for _, tensor in places])
+    return {place: None if g is None else norm(g) for (place, _), g in zip(places, grads, strict=True)}
 
 
 def _values(records: list[Recorded]) -> dict[tuple[int, int], Any]:
     """Results that are still kept: by their own record, by one that used them, or by `debug.lines()`."""
-    known: dict[tuple[int, int], Any] = {}
+    values: dict[tuple[int, int], Any] = {}
     for r in records:
         for place, v in zip(r.origins, r.operands, strict=True):
             if v.kept and place[0]:
-                known[place] = v.tensor
+                values[place] = v.tensor
         for k, v in enumerate(r.results):
             if v.kept:
-                known[r.number, k] = v.tensor
+                values[r.number, k] = v.tensor
     single = {r.number for r in records if len(r.results) == 1}
-    now = record()
-    for number, x in now.known.items() if now is not None else ():
+    lines = record()
+    for number, x in lines.tensors.items() if lines is not None else ():
         if number in single and isinstance(x, _core.Tensor):
-            known.setdefault((number, 0), x)
-    return known
+            values.setdefault((number, 0), x)
+    return values
 
 
-def _box(r: Recorded, norms: dict, known: dict, target: bool) -> Box:
+def _box(r: Recorded, norms: dict, values: dict, target: bool) -> Box:
     details = [("operation", r.what)]
     bad = False
     if r.name:
@@ -165,16 +165,18 @@ def _box(r: Recorded, norms: dict, known: dict, target: bool) -> Box:
     for k, v in enumerate(r.results):
         which = f" {k}" if len(r.results) > 1 else ""
         details.append((f"result{which}", v.kind))
-        text, finite = _range(known.get((r.number, k)))
+        text, finite = _range(values.get((r.number, k)))
         bad |= not finite
         details.append((f"values{which}", text))
         if (r.number, k) in norms:
             g = norms[r.number, k]
             bad |= g is not None and not np.isfinite(g)
             details.append((f"gradient{which}", "None" if g is None else f"norm {g:.6g}"))
-    kept = {v.place: v.size for v in (*r.operands, *r.results) if v.kept}
-    if kept and not r.is_source:
-        details.append(("keeps", f"{size(sum(kept.values()))} in {len(kept)} value{'s' * (len(kept) > 1)}"))
+    sizes = {v.place: v.size for v in (*r.operands, *r.results) if v.kept}
+    if sizes and not r.is_source:
+        details.append(
+            ("keeps", f"{size(sum(sizes.values()))} in {len(sizes)} value{'s' * (len(sizes) > 1)}")
+        )
     if r.line is not None:
         details += [("line", str(r.line)), ("source", r.line.text)]
     classes = ["node", _class(r)] + ["target"] * target + ["bad"] * bad

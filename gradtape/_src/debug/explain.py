@@ -39,24 +39,24 @@ def explain(tape: Any, target: Any, source: Any) -> Explanation:
     """
     name = name_of(source)
     target, source = tape._end(target, "target"), tape._end(source, "source")
-    now = record()
+    lines = record()
     for what, x in (("target", target), ("source", source)):
         if not differentiable(x):
-            made = None if now is None else now.made.get(id(x))
+            origin = None if lines is None else lines.origins.get(id(x))
             return Explanation(
                 "integer",
                 f"The {what}, {name_of(x)}, is of type {x.dtype.name}: only floating numbers have derivatives.",
                 "make it floating: tf.cast(x, tf.float32), or tf.constant(3.0) instead of tf.constant(3).",
-                made.line if made else None,
+                origin.line if origin else None,
             )
-    if tape._stage == "used" and not tape._persistent and now is None:
+    if tape._stage == "used" and not tape._persistent and lines is None:
         return _after_use(tape, source, name)
     if connected_by(tape, target, source):
         return Explanation("connected", f"The target depends on {name}: there is a gradient.", "")
     unwatched = _unwatched(tape, source, name)
-    if now is None:
+    if lines is None:
         return unwatched or written.explanation(tape, _from_tape(tape, target, source, name))
-    return Search(tape, target, source, name, now).explanation(unwatched)
+    return Search(tape, target, source, name, lines).explanation(unwatched)
 
 
 def _never_watched(name: str) -> Explanation:
@@ -156,8 +156,8 @@ def missing(variables: Sequence[Any]) -> str:
 
     With lines on, the last tape that computed a gradient explains it.
     """
-    now = record()
-    if now is None or now.asked is None:
+    lines = record()
+    if lines is None or lines.asked is None:
         return f"Hint: tape.explain(loss, variable) says why; {SWITCH}"
-    tape, target = now.asked
+    tape, target = lines.asked
     return "".join(f"\nFor {name_of(v)}: {explain(tape, target, v)}" for v in variables[:3])

@@ -55,20 +55,20 @@ def name_of(x: Any) -> str:
 
 def ancestors(records: dict[int, Recorded], last: int) -> list[int]:
     """The numbers of all records that record `last` depends on, including its own; the nearest first."""
-    found = dict.fromkeys([last] if last in records else [])
-    todo = list(found)
+    numbers = dict.fromkeys([last] if last in records else [])
+    todo = list(numbers)
     for number in todo:  # the list grows in the loop
         for n, _ in records[number].origins:
-            if n in records and n not in found:
-                found[n] = None
+            if n in records and n not in numbers:
+                numbers[n] = None
                 todo.append(n)
-    return list(found)
+    return list(numbers)
 
 
 def depends_on(records: dict[int, Recorded], before: list[int]) -> str:
     """A sentence that says what a target depends on."""
-    found = [records[n] for n in before if records[n].is_source]
-    names = list(dict.fromkeys("a watched tensor" if r.owner is None else name_of(r.owner) for r in found))
+    sources = [records[n] for n in before if records[n].is_source]
+    names = list(dict.fromkeys("a watched tensor" if r.owner is None else name_of(r.owner) for r in sources))
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     return f" The target depends on {', '.join(names[:4])}{more}." if names else ""
 

@@ -51,8 +51,8 @@ class Recorded(NamedTuple):
 def recorded(tape: Any) -> list[Recorded]:
     """The records on the tape, oldest first."""
     rows = tape._records()
-    now = record()
-    lines = {} if now is None else now.lines()
+    active = record()
+    lines = {} if active is None else active.lines()
     kinds = _kinds_of_leaves(rows)
     out = []
     for number, op, origins, operands, results, owner in rows:
@@ -105,16 +105,16 @@ def unseen() -> _core.Scope:
 def gradients(tape: Any, targets: list, sources: list) -> list:
     """Gradients as NumPy arrays, without using up the tape; None where there is none."""
     with unseen(), tape._keeping_records(release=False):
-        found = tape._backward(targets, [None] * len(targets), sources)
+        grads = tape._backward(targets, [None] * len(targets), sources)
         # The gradient is zero for rows of a table that were not gathered.
-        dense = [g if g is None or isinstance(g, _core.Tensor) else g._dense() for g in found]
+        dense = [g if g is None or isinstance(g, _core.Tensor) else g._dense() for g in grads]
         return [None if g is None else elements(g) for g in dense]
 
 
-def numbers(held: Held) -> np.ndarray | None:
+def numbers(value: Held) -> np.ndarray | None:
     """The elements of a kept value of real numbers; None if they are released or not real."""
-    x = held.tensor
-    if not held.kept or not (x.dtype.is_floating or x.dtype.is_integer):
+    x = value.tensor
+    if not value.kept or not (x.dtype.is_floating or x.dtype.is_integer):
         return None
     return elements(x)
 

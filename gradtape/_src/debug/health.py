@@ -164,16 +164,16 @@ def _updates(optimizer: Any, grads: list, variables: list) -> list:
     with unseen():
         if not optimizer.built:
             optimizer.build(variables)
-        kept = [(v, v.numpy()) for v in (*variables, *optimizer.variables)]
+        saved = [(v, v.numpy()) for v in (*variables, *optimizer.variables)]
         try:
             optimizer.apply_gradients([(ops.cast(g, v.dtype), v) for g, v in pairs])
             after = [elements(v) for v in variables]
         finally:
-            for v, value in kept:
+            for v, value in saved:
                 v.assign(value)
     return [
         None if g is None else norm(new - np.asarray(old, new.dtype))
-        for g, new, (_, old) in zip(grads, after, kept, strict=False)
+        for g, new, (_, old) in zip(grads, after, saved, strict=False)
     ]
 
 

@@ -77,11 +77,11 @@ def _order(rows: list[list[Key]], above: dict, below: dict) -> None:
         neighbours = above if down else below
         place: dict[Key, float] = {}
         for row in rows if down else reversed(rows):
-            here = {k: i / max(len(row) - 1, 1) for i, k in enumerate(row)}
+            position = {k: i / max(len(row) - 1, 1) for i, k in enumerate(row)}
 
-            def wanted(k: Key, here: dict = here, place: dict = place) -> float:
+            def wanted(k: Key, position: dict = position, place: dict = place) -> float:
                 near = [place[n] for n in neighbours.get(k, ()) if n in place]  # noqa: B023 - one row at a time
-                return sum(near) / len(near) if near else here[k]
+                return sum(near) / len(near) if near else position[k]
 
             row.sort(key=wanted)
             place |= {k: i / max(len(row) - 1, 1) for i, k in enumerate(row)}
@@ -100,17 +100,17 @@ def _coordinates(rows: list[list[Key]], above: dict, below: dict, width: dict) -
     for sweep in range(_SWEEPS):
         last = sweep == _SWEEPS - 1
         for row in rows if sweep % 2 == 0 else reversed(rows):
-            wanted = []
+            targets = []
             for k in row:
                 near = above.get(k, ()) if sweep % 2 == 0 else below.get(k, ())
                 near = (*near, *below.get(k, ())) if last else near
-                wanted.append(sum(x[n] for n in near) / len(near) if near else x[k])
-            for k, v in zip(row, _apart(row, wanted, width), strict=True):
+                targets.append(sum(x[n] for n in near) / len(near) if near else x[k])
+            for k, v in zip(row, _apart(row, targets, width), strict=True):
                 x[k] = v
     return x
 
 
-def _apart(row: list[Key], wanted: list[float], width: dict) -> list[float]:
+def _apart(row: list[Key], targets: list[float], width: dict) -> list[float]:
     """The positions nearest to the wanted ones (least squares) at which boxes do not overlap.
 
     After subtracting the room that the boxes before it need, each position must be at least the previous one:
@@ -122,7 +122,7 @@ def _apart(row: list[Key], wanted: list[float], width: dict) -> list[float]:
             at += (width.get(row[i - 1], _BEND) + width.get(k, _BEND)) / 2 + _GAP_X
         room.append(at)
     pools: list[tuple[float, int]] = []  # mean, members
-    for target, r in zip(wanted, room, strict=True):
+    for target, r in zip(targets, room, strict=True):
         mean, n = target - r, 1
         while pools and pools[-1][0] > mean:
             m, k = pools.pop()

@@ -20,7 +20,7 @@ _MOST_BYTES = 1 << 30
 _MOST_VALUES = 1_000_000
 
 
-class Made(NamedTuple):
+class Origin(NamedTuple):
     """How a tensor was computed."""
 
     what: str  # the name of an op, or "read"
@@ -34,8 +34,8 @@ class Record:
     """Everything that happened since it was switched on."""
 
     def __init__(self) -> None:
-        self.made: dict[int, Made] = {}  # by id of the tensor
-        self.known: dict[int, Any] = {}  # by number of a tape's record: its tensor or variable
+        self.origins: dict[int, Origin] = {}  # by id of the tensor
+        self.tensors: dict[int, Any] = {}  # by number of a tape's record: its tensor or variable
         self.left: list[tuple[Any, Line]] = []  # tensors whose values went to NumPy
         self.assigned: list[tuple[Any, Any, Line]] = []  # variable, value
         self.tapes: dict[int, Any] = {}  # all that have recorded since, by id
@@ -46,14 +46,14 @@ class Record:
 
     def lines(self) -> dict[int, Line]:
         """The line of each record of a tape, by its number."""
-        made = ((number, self.made.get(id(x))) for number, x in self.known.items())
-        return {number: m.line for number, m in made if m is not None and m.what != "read"}
+        origins = ((number, self.origins.get(id(x))) for number, x in self.tensors.items())
+        return {number: m.line for number, m in origins if m is not None and m.what != "read"}
 
     def same(self, x: Any) -> Any:
         """The tensor or variable that `x` is another handle of, as gradient rules get them."""
         if id(x) in self._held:
             return x
-        return self.known.get(_core.record_number(x), x)
+        return self.tensors.get(_core.record_number(x), x)
 
     # ---- called by the core ---------------------------------------------------------------------
 
@@ -64,12 +64,12 @@ class Record:
             self.left.append((operands[0], line))
             return
         operands = tuple(map(self.same, operands))
-        made = Made(op.op_name, op, operands, line, self._recording())
+        origin = Origin(op.op_name, op, operands, line, self._recording())
         for x in operands:
             self._hold(x)
         for out in result if isinstance(result, tuple) else (result,):
             self._hold(out)
-            self.made[id(out)] = made
+            self.origins[id(out)] = origin
 
     def read(self, variable: Any) -> Any:
         """The value of a variable, from the tracker of assignments that was active before, if any."""
@@ -78,9 +78,9 @@ class Record:
         self._hold(variable)
         number = _core.record_number(tensor)
         if number:
-            self.known[number] = variable
+            self.tensors[number] = variable
         self._hold(tensor)
-        self.made[id(tensor)] = Made("read", None, (variable,), user_line(), self._recording())
+        self.origins[id(tensor)] = Origin("read", None, (variable,), user_line(), self._recording())
         return tensor
 
     def assign(self, variable: Any, tensor: Any) -> None:
@@ -108,7 +108,7 @@ class Record:
         self._held[id(x)] = x
         number = _core.record_number(x)
         if number:
-            self.known.setdefault(number, x)
+            self.tensors.setdefault(number, x)
         self._bytes += _size(x)
         if self._bytes > _MOST_BYTES or len(self._held) > _MOST_VALUES:
             self._forget()
@@ -117,11 +117,11 @@ class Record:
         """Drops the older half."""
         for key in list(self._held)[: len(self._held) // 2]:
             self._bytes -= _size(self._held.pop(key))
-            self.made.pop(key, None)
-        self.known = {n: x for n, x in self.known.items() if id(x) in self._held}
+            self.origins.pop(key, None)
+        self.tensors = {n: x for n, x in self.tensors.items() if id(x) in self._held}
         self.left = [entry for entry in self.left if id(entry[0]) in self._held]
         self.assigned = [e for e in self.assigned if id(e[0]) in self._held and id(e[1]) in self._held]
-        recording = {i for made in self.made.values() for i in made.recording}
+        recording = {i for origin in self.origins.values() for i in origin.recording}
         self.tapes = {i: t for i, t in self.tapes.items() if i in recording}
 
     def _recording(self) -> frozenset[int]:
@@ -159,10 +159,10 @@ def lines() -> Iterator[Record]:
     ...     print(tape.explain(y, x).cause)
     left for NumPy
     """
-    now = Record()
-    now._before = _core.assign_tracker()
-    with _core.Scope(tracker=now, watcher=now, setting=_record, value=now):
-        yield now
+    record = Record()
+    record._before = _core.assign_tracker()
+    with _core.Scope(tracker=record, watcher=record, setting=_record, value=record):
+        yield record
 
 
 if TYPE_CHECKING:

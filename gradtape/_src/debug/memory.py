@@ -36,7 +36,7 @@ class Memory:
         for r in records:
             if r.is_source:
                 continue
-            found = values = 0
+            nbytes = values = 0
             for v in (*r.operands, *r.results):
                 if not v.kept or v.place in seen:
                     continue
@@ -44,10 +44,10 @@ class Memory:
                 if v.place in shared:
                     self.variables += v.size
                 else:
-                    found += v.size
+                    nbytes += v.size
                     values += 1
             for counts in (ops.setdefault(r.what, [0, 0, 0]), lines.setdefault(r.line, [0, 0, 0])):
-                counts[0] += found
+                counts[0] += nbytes
                 counts[1] += values
                 counts[2] += 1
         self.by_op = {k: Kept(*c) for k, c in sorted(ops.items(), key=lambda item: -item[1][0])}

@@ -95,11 +95,11 @@ def _value(title: str, x: Any, *facts: str) -> str:
     with unseen(), np.printoptions(linewidth=_WIDE):
         text = numpy_text(x).strip("\n")
         real = x.dtype.is_floating or x.dtype.is_integer
-        found = statistics(elements(x)) if real and x._numel > 1 else None
+        stats = statistics(elements(x)) if real and x._numel > 1 else None
     said = ""
-    if found is not None and x._numel > _FEW:
-        said = str(found)
-    trouble = paragraph(found.trouble, bad=True) if found is not None and found.trouble else ""
+    if stats is not None and x._numel > _FEW:
+        said = str(stats)
+    trouble = paragraph(stats.trouble, bad=True) if stats is not None and stats.trouble else ""
     return shell(heading(title, *facts, _kind(x), said), trouble, plain(text))
 
 
@@ -224,8 +224,8 @@ def _(drawing: Drawing) -> str:
 # ---- diagnostics ------------------------------------------------------------------------------------
 
 
-def _tables(found: Health | Memory | Profile) -> str:
-    return "".join(table(rows, right, bad) for rows, right, bad in found._tables())
+def _tables(result: Health | Memory | Profile) -> str:
+    return "".join(table(rows, right, bad) for rows, right, bad in result._tables())
 
 
 @html.register

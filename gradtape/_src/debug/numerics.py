@@ -158,19 +158,19 @@ class _Blame:
                 raise error
 
     def _pass_on(self, operands: tuple, results: tuple) -> None:
-        held = next((self._pending[id(x)] for x in operands if id(x) in self._pending), None)
-        if held is not None:
+        pending = next((self._pending[id(x)] for x in operands if id(x) in self._pending), None)
+        if pending is not None:
             for r in results:
                 if _bad(r) is not None:
-                    self._pending[id(r)] = (r, held[1], held[2])
+                    self._pending[id(r)] = (r, pending[1], pending[2])
 
     def _came_out(self, operands: tuple, number: int) -> None:
         """Raises for an infinity that is used outside of the rule that made it."""
         for x in operands if self._pending else ():
-            held = self._pending.get(id(x))
-            if held is not None and held[1] != number:
+            pending = self._pending.get(id(x))
+            if pending is not None and pending[1] != number:
                 self._pending.clear()
-                raise held[2]
+                raise pending[2]
 
     def _error(
         self, op: Any, operands: tuple, out: Any, bad: np.ndarray, number: int, of: str
@@ -233,13 +233,13 @@ _STEEP = {
 
 
 def _hints(op: str, of: str, operands: tuple, backward: bool, nan: bool) -> list[str]:
-    found = []
+    hints = []
     if backward and not nan:
-        found.append(
+        hints.append(
             _STEEP.get(of, f"The slope of {of} is infinite there: keep its operand away from that point.")
         )
     elif not backward and op in _HINTS:
-        found.append(_HINTS[op])
+        hints.append(_HINTS[op])
     culprit = of if backward else op
     zero_times_infinity = any((elements(x) == 0).any() for x in operands) and any(
         np.isinf(elements(x)).any() for x in operands
@@ -252,11 +252,11 @@ def _hints(op: str, of: str, operands: tuple, backward: bool, nan: bool) -> list
             else "A tf.where that takes its other branch there does not help the gradient, which may be NaN all the same"
         )
         fill = "0.5" if culprit in ("acos", "asin") else "1.0"
-        found.append(
+        hints.append(
             f"{trap}. Make the operand safe first: ok = {ok}; safe = tf.where(ok, x, {fill}); "
             f"y = tf.where(ok, {safely}, 0.0)."
         )
-    return found
+    return hints
 
 
 # ---- as TensorFlow does it --------------------------------------------------------------------------
@@ -280,8 +280,8 @@ class _AsTensorFlow:
         values = elements(out)
         if np.iscomplexobj(values):
             values = np.stack([values.real, values.imag])
-        found = {"-Inf": np.isneginf(values), "+Inf": np.isposinf(values), "NaN": np.isnan(values)}
-        counts = {kind: int(where.sum()) for kind, where in found.items() if where.any()}
+        masks = {"-Inf": np.isneginf(values), "+Inf": np.isposinf(values), "NaN": np.isnan(values)}
+        counts = {kind: int(where.sum()) for kind, where in masks.items() if where.any()}
         lines = [
             f'!!! Detected Infinity or NaN in output {i} of eagerly-executing op "{op.op_name}" (# of outputs: {n}) !!!',
             f"  dtype: {out.dtype}",

@@ -171,9 +171,9 @@ def plot_sparsity(matrix: Any, file: str | Path | None = None) -> Plot | str:
         dense = np.asarray(matrix)
         shape, (rows, columns) = dense.shape, np.nonzero(dense) if dense.ndim == 2 else ((), ())
     else:
-        found = matrix.tocoo()
-        shape, keep = found.shape, found.data != 0
-        rows, columns = found.row[keep], found.col[keep]
+        coo = matrix.tocoo()
+        shape, keep = coo.shape, coo.data != 0
+        rows, columns = coo.row[keep], coo.col[keep]
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"plot_sparsity: expected a matrix; got an array of shape {tuple(shape)}.")
     height, width = shape

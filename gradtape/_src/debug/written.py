@@ -62,13 +62,13 @@ def explanation(tape: Any, before: Explanation) -> Explanation:
     block = None if frame is None else _block(frame, tape)
     if frame is None or block is None:
         return before
-    found = _outside(frame, block, tape) if before.cause == "never read" else []
+    causes = _outside(frame, block, tape) if before.cause == "never read" else []
     reader = _Reader()
     reader.read(block.body, frame.f_globals | frame.f_locals, frame.f_code.co_filename, 0, _DEPTH)
-    found += reader.found
-    if not found:
+    causes += reader.found
+    if not causes:
         return before
-    first, *others = found
+    first, *others = causes
     sure = "" if not others else " Also there: " + "; ".join(f"{f.text} ({f.line})" for f in others[:3]) + "."
     text = f"{before.text} By the source of its context: {first.text}.{sure}"
     return Explanation(first.cause, text, f"{first.fix}. If that is not it: {SWITCH}", first.line)
@@ -85,13 +85,13 @@ def _block(frame: types.FrameType, tape: Any) -> ast.With | None:
     """The `with` statement of the tape in the code of a frame: the last one that binds a variable holding the tape."""
     tree = _tree(frame.f_code.co_filename)
     names = {name for name, value in frame.f_locals.items() if value is tape}
-    found = None
+    block = None
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.With) and node.lineno <= frame.f_lineno:
             given = {i.optional_vars.id for i in node.items if isinstance(i.optional_vars, ast.Name)}
-            if given & names and (found is None or node.lineno > found.lineno):
-                found = node
-    return found
+            if given & names and (block is None or node.lineno > block.lineno):
+                block = node
+    return block
 
 
 def _tree(file: str) -> ast.Module | None:
@@ -160,11 +160,11 @@ def _value(node: ast.expr, names: dict[str, Any]) -> Any:
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute) and (inner := _value(node.value, names)) is not None:
-        found = inspect.getattr_static(inner, node.attr, None)
-        function = getattr(found, "python_function", found)
+        value = inspect.getattr_static(inner, node.attr, None)
+        function = getattr(value, "python_function", value)
         if isinstance(function, types.FunctionType) and not isinstance(inner, (types.ModuleType, type)):
             return types.MethodType(function, inner)
-        return found
+        return value
     return None
 
 
@@ -172,8 +172,8 @@ def _root(node: ast.expr, names: dict[str, Any]) -> str:
     """The package that a call goes to, if it calls a function of a module."""
     while isinstance(node, ast.Attribute):
         node = node.value
-    found = _value(node, names)
-    return found.__name__.partition(".")[0] if isinstance(found, types.ModuleType) else ""
+    value = _value(node, names)
+    return value.__name__.partition(".")[0] if isinstance(value, types.ModuleType) else ""
 
 
 def _integer(node: ast.Call) -> str:
@@ -187,11 +187,11 @@ def _integer(node: ast.Call) -> str:
 
 def _outside(frame: types.FrameType, block: ast.With, tape: Any) -> list[Found]:
     """Tensors that the block uses, but that were made before it: the tape treats them as constants."""
-    made = {
+    local = {
         n.id for s in block.body for n in ast.walk(s) if isinstance(n, ast.Name) and type(n.ctx) is ast.Store
     }
-    used = [n.id for s in block.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id not in made]
-    tree, found = _tree(frame.f_code.co_filename), []
+    used = [n.id for s in block.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id not in local]
+    tree, causes = _tree(frame.f_code.co_filename), []
     for name in dict.fromkeys(used):
         value = frame.f_locals.get(name)
         if not isinstance(value, _core.Tensor) or tape._tracks(value) or tree is None:
@@ -208,9 +208,9 @@ def _outside(frame: types.FrameType, block: ast.With, tape: Any) -> list[Found]:
         where = "by another tape's context" if other else "before the context, and no tape saw it"
         cause = "another tape" if other else "outside the context"
         fix = "compute it inside `with tf.GradientTape() as tape:`, or take the gradient on the tape that saw it"
-        found.append(Found(cause, f"`{name}` was made {where}: to this tape it is a constant ({cause})", fix,
+        causes.append(Found(cause, f"`{name}` was made {where}: to this tape it is a constant ({cause})", fix,
                            Line(frame.f_code.co_filename, last.lineno)))  # fmt: skip
-    return found
+    return causes
 
 
 def _is_data(node: ast.expr) -> bool:

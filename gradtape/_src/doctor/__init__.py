@@ -91,14 +91,20 @@ def check(path: str | Path) -> Report:
 
 
 def _examine(source: Source, report: Report) -> None:
-    found = names.aliases(source)
-    report.with_keras += found.uses_keras
-    report.needs_the_name |= bool(found.packages or found.internal)
-    if not (found.uses_tensorflow or found.packages):
+    aliases = names.aliases(source)
+    report.with_keras += aliases.uses_keras
+    report.needs_the_name |= bool(aliases.packages or aliases.internal)
+    if not (aliases.uses_tensorflow or aliases.packages):
         return
-    uses = names.uses(source, found)
-    here = [*names.check(source, found, uses), *tapes.check(source, found), *numbers.check(source, found)]
-    report.with_tensorflow += found.uses_tensorflow
+    uses = names.uses(source, aliases)
+    findings = [
+        *names.check(source, aliases, uses),
+        *tapes.check(source, aliases),
+        *numbers.check(source, aliases),
+    ]
+    report.with_tensorflow += aliases.uses_tensorflow
     report.uses += len(uses)
     report.names |= {name for name, _ in uses}
-    report.findings += sorted({f for f in here if not source.allows(f.line)}, key=lambda f: (f.line, f.text))
+    report.findings += sorted(
+        {f for f in findings if not source.allows(f.line)}, key=lambda f: (f.line, f.text)
+    )

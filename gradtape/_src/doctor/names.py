@@ -99,14 +99,14 @@ def aliases(source: Source) -> Aliases:
     return out._replace(uses_tensorflow=seen, uses_keras=keras)
 
 
-def uses(source: Source, found: Aliases) -> list[tuple[str, ast.AST]]:
+def uses(source: Source, aliases: Aliases) -> list[tuple[str, ast.AST]]:
     """TensorFlow names and where they are used, as long as possible: `tf.keras.layers.Dense`, not its parts."""
-    out = list(found.imported)
-    _walk(source.tree, found, _stored(source.tree), out)
+    out = list(aliases.imported)
+    _walk(source.tree, aliases, _stored(source.tree), out)
     return out
 
 
-def _walk(node: ast.AST, found: Aliases, shadowed: frozenset[str], out: list) -> None:
+def _walk(node: ast.AST, aliases: Aliases, shadowed: frozenset[str], out: list) -> None:
     if isinstance(node, ast.Try) and any(_catches_absence(h) for h in node.handlers):
         node = ast.Module([*node.orelse, *node.finalbody], [])  # the program handles the absence
     if isinstance(node, (ast.If, ast.IfExp)) and "hasattr" in {
@@ -114,7 +114,7 @@ def _walk(node: ast.AST, found: Aliases, shadowed: frozenset[str], out: list) ->
     }:
         return
     if isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Load):
-        name = found.dotted(node, shadowed)
+        name = aliases.dotted(node, shadowed)
         if name:
             if isinstance(node, ast.Attribute):
                 out.append((name, node))
@@ -122,7 +122,7 @@ def _walk(node: ast.AST, found: Aliases, shadowed: frozenset[str], out: list) ->
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         shadowed = shadowed | _stored(node)
     for child in ast.iter_child_nodes(node):
-        _walk(child, found, shadowed, out)
+        _walk(child, aliases, shadowed, out)
 
 
 def _catches_absence(handler: ast.ExceptHandler) -> bool:
@@ -176,12 +176,12 @@ def look(name: str) -> tuple[bool, str]:
     return True, ""
 
 
-def check(source: Source, found: Aliases, named: list[tuple[str, ast.AST]]) -> Iterator[Finding]:
+def check(source: Source, aliases: Aliases, named: list[tuple[str, ast.AST]]) -> Iterator[Finding]:
     """Findings about names."""
-    for package, node in found.packages:
-        known = KNOWN[package]
-        yield source.found(node, "note" if known.runs else "missing", known.verdict, package)
-    for name, node in found.internal:
+    for package, node in aliases.packages:
+        entry = KNOWN[package]
+        yield source.found(node, "note" if entry.runs else "missing", entry.verdict, package)
+    for name, node in aliases.internal:
         if internals.has(name.partition(".")[2]):
             yield source.found(
                 node, "note", f"{name} is internal to TensorFlow; it works under the alias.", name
@@ -209,7 +209,7 @@ def check(source: Source, found: Aliases, named: list[tuple[str, ast.AST]]) -> I
                 break
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call):
-            yield from _keras_2_calls(source, found, node)
+            yield from _keras_2_calls(source, aliases, node)
 
 
 def _prepared(tree: ast.AST, node: Any) -> bool:
@@ -224,8 +224,8 @@ def _prepared(tree: ast.AST, node: Any) -> bool:
     return False
 
 
-def _keras_2_calls(source: Source, found: Aliases, node: ast.Call) -> Iterator[Finding]:
-    name = found.called(node)
+def _keras_2_calls(source: Source, aliases: Aliases, node: ast.Call) -> Iterator[Finding]:
+    name = aliases.called(node)
     if name.startswith("tf.keras.optimizers."):
         for word in node.keywords:
             if word.arg in ("lr", "decay"):

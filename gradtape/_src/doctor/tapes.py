@@ -46,23 +46,23 @@ class Event(NamedTuple):
     looking: bool = False
 
 
-def check(source: Source, found: Aliases) -> Iterator[Finding]:
+def check(source: Source, aliases: Aliases) -> Iterator[Finding]:
     """Findings about tapes."""
-    whole = _Reader(found).read(source.tree.body)
+    whole = _Reader(aliases).read(source.tree.body)
     outer = _assignments(whole)
     for scope in ast.walk(source.tree):
         if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            events = _Reader(found).read(scope.body)
+            events = _Reader(aliases).read(scope.body)
             own = {a.arg for a in ast.walk(scope.args) if isinstance(a, ast.arg)}
-            yield from _check_scope(source, found, events, {k: v for k, v in outer.items() if k not in own})
-    yield from _check_scope(source, found, whole, {})
+            yield from _check_scope(source, aliases, events, {k: v for k, v in outer.items() if k not in own})
+    yield from _check_scope(source, aliases, whole, {})
 
 
 class _Reader:
     """Turns the statements of one scope into events."""
 
-    def __init__(self, found: Aliases) -> None:
-        self._found = found
+    def __init__(self, aliases: Aliases) -> None:
+        self._found = aliases
         self._events: list[Event] = []
 
     def read(self, body: list[ast.stmt]) -> list[Event]:
@@ -176,9 +176,9 @@ def _assignments(events: list[Event]) -> dict[str, list[Event]]:
     return out
 
 
-def _check_scope(source: Source, found: Aliases, events: list[Event], outer: dict) -> Iterator[Finding]:
-    yield from _inside(source, found, events)
-    known = outer | _assignments(events)
+def _check_scope(source: Source, aliases: Aliases, events: list[Event], outer: dict) -> Iterator[Finding]:
+    yield from _inside(source, aliases, events)
+    assignments = outer | _assignments(events)
     looped = {e.name for e in events if e.kind == "assign" and isinstance(e.node, (ast.For, ast.AsyncFor))}
     for i, e in enumerate(events):
         if e.kind != "open":
@@ -206,8 +206,8 @@ def _check_scope(source: Source, found: Aliases, events: list[Event], outer: dic
         } - {tape.name}
         for c in asked:
             assert isinstance(c.node, ast.Call)
-            yield from _sources(source, found, tape, c.node, known, watched, bool(watched & looped))
-            yield from _target(source, found, tape, c, events)
+            yield from _sources(source, aliases, tape, c.node, assignments, watched, bool(watched & looped))
+            yield from _target(source, aliases, tape, c, events)
 
 
 def _called_node(node: ast.AST) -> str:
@@ -218,15 +218,15 @@ def _derivative(node: ast.AST) -> bool:
     return _called_node(node) in _DERIVATIVES
 
 
-def _inside(source: Source, found: Aliases, events: list[Event]) -> Iterator[Finding]:
+def _inside(source: Source, aliases: Aliases, events: list[Event]) -> Iterator[Finding]:
     """Findings about calls inside a tape's context."""
     for e in events:
         if e.kind != "call" or not e.tapes or not isinstance(e.node, ast.Call):
             continue
         name = _called(e.node)
-        method = isinstance(e.node.func, ast.Attribute) and not found.called(e.node)
+        method = isinstance(e.node.func, ast.Attribute) and not aliases.called(e.node)
         if name == "numpy" and method and not e.node.args and not e.looking:
-            if not comes_back(found, e.node, events, _DERIVATIVES):
+            if not comes_back(aliases, e.node, events, _DERIVATIVES):
                 continue
             yield source.found(
                 e.node,
@@ -276,15 +276,21 @@ def _argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
 
 
 def _sources(
-    source: Source, found: Aliases, tape: Tape, call: ast.Call, known: dict, watched: set[str], unsure: bool
+    source: Source,
+    aliases: Aliases,
+    tape: Tape,
+    call: ast.Call,
+    assignments: dict,
+    watched: set[str],
+    unsure: bool,
 ) -> Iterator[Finding]:
     given = _argument(call, 1, "sources") or _argument(call, 1, "source")
     for s in given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]:
-        made = known.get(s.id) if isinstance(s, ast.Name) else None
-        if not made or not isinstance(s, ast.Name):
+        own = assignments.get(s.id) if isinstance(s, ast.Name) else None
+        if not own or not isinstance(s, ast.Name):
             continue
-        values = [e.value for e in made]
-        callees = [found.called(v) if v is not None else "" for v in values]
+        values = [e.value for e in own]
+        callees = [aliases.called(v) if v is not None else "" for v in values]
         if all(c == "tf.Variable" or c.rpartition(".")[2] in _MAKERS and c for c in callees):
             whole = next((v for v in values if v is not None and _integer(v)), None)
             if whole is not None:
@@ -296,7 +302,7 @@ def _sources(
                 continue
         # Inside the context a converted variable has a gradient; a new tensor has none.
         converted = any(
-            e.tapes and c.endswith("convert_to_tensor") for e, c in zip(made, callees, strict=True)
+            e.tapes and c.endswith("convert_to_tensor") for e, c in zip(own, callees, strict=True)
         )
         if all(c and c.rpartition(".")[2] in _MAKERS for c in callees) and not (
             s.id in watched or unsure or converted
@@ -307,7 +313,7 @@ def _sources(
                 f"{s.id} is a tensor that {tape.name!r} never watched: {tape.name}.watch({s.id}) inside the context.",
             )
         if "tf.Variable" in callees:
-            for e in made:
+            for e in own:
                 if _of_itself(e) and not e.tapes:
                     yield source.found(
                         e.node,
@@ -347,7 +353,7 @@ def _of_itself(e: Event) -> bool:
 
 
 def _target(
-    source: Source, found: Aliases, tape: Tape, asked: Event, events: list[Event]
+    source: Source, aliases: Aliases, tape: Tape, asked: Event, events: list[Event]
 ) -> Iterator[Finding]:
     """Finds targets that were computed after the context, or through a function without a gradient."""
     assert isinstance(asked.node, ast.Call)
@@ -356,7 +362,7 @@ def _target(
         return
     before = events[: events.index(asked)]
     last = next((e for e in reversed(before) if e.kind == "assign" and e.name == target.id), None)
-    step = stepwise(found, last.value) if last is not None else ""
+    step = stepwise(aliases, last.value) if last is not None else ""
     if step and last is not None:
         yield source.found(
             last.node, "none", f"{target.id} is computed through {step}, which has no gradient."
@@ -368,7 +374,7 @@ def _target(
         return
     if last.branches != asked.branches[: len(last.branches)]:
         return
-    computes = any(found.called(n) for n in ast.walk(last.value)) or _derivative(last.value)
+    computes = any(aliases.called(n) for n in ast.walk(last.value)) or _derivative(last.value)
     if computes or isinstance(last.value, (ast.BinOp, ast.AugAssign)):
         yield source.found(
             last.node,

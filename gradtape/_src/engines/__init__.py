@@ -139,9 +139,9 @@ _jit: Engine | None = None  # of functions with jit_compile=True, once needed
 def jit() -> Engine:
     """The engine of functions with `jit_compile=True`: the current one unless it is native, else XLA if installed."""
     global _jit
-    now = current()
-    if now is not NATIVE or _placed.now() is _HOST:
-        return now
+    engine = current()
+    if engine is not NATIVE or _placed.now() is _HOST:
+        return engine
     if _jit is None:
         try:
             _jit = xla_on()

@@ -44,12 +44,12 @@ def accelerators() -> list[Accelerator]:
     if find_spec("jax") is None or not any(map(find_spec, _PLUGINS)):
         return []
     xla = engines.module_of("xla.engine")
-    found: list[Accelerator] = []
+    devices: list[Accelerator] = []
     for device in xla.local_devices():
         kind = xla.KINDS.get(device.platform, device.platform.upper())
         if kind != "CPU":
-            found.append(Accelerator(kind, sum(a.kind == kind for a in found), device))
-    return found
+            devices.append(Accelerator(kind, sum(a.kind == kind for a in devices), device))
+    return devices
 
 
 def parsed(device_name: Any) -> tuple[str, int] | None:
@@ -70,7 +70,7 @@ def parsed(device_name: Any) -> tuple[str, int] | None:
             "device: Expecting a string device name.; expected such as '/CPU:0'; got "
             f"{name!r} of type {type(name).__name__}."
         )
-    found = None
+    device = None
     for part in filter(None, (name or "").split("/")):
         words = part.removeprefix("physical_").split(":")
         kind = words[0].lower()
@@ -85,8 +85,8 @@ def parsed(device_name: Any) -> tuple[str, int] | None:
             words = words[1:]
         if kind not in ("job", "replica", "task") and words:
             number = words[1] if len(words) > 1 and words[1] != "*" else "0"
-            found = words[0].upper(), int(number)
-    return found
+            device = words[0].upper(), int(number)
+    return device
 
 
 def engine_of(device_name: Any) -> engines.Engine | None:
@@ -110,9 +110,9 @@ def engine_of(device_name: Any) -> engines.Engine | None:
         if (accelerator.kind, accelerator.number) == (kind, number):
             return engines.xla_on(accelerator.jax_device)
     if not settings.soft_device_placement:
-        known = ", ".join(["/device:CPU:0", *(a.name for a in accelerators())])
+        names = ", ".join(["/device:CPU:0", *(a.name for a in accelerators())])
         raise errors.InvalidArgumentError(
-            None, None, f"Could not satisfy device specification '/device:{kind}:{number}'. All available devices [{known}]."
+            None, None, f"Could not satisfy device specification '/device:{kind}:{number}'. All available devices [{names}]."
         )  # fmt: skip
     return None
 

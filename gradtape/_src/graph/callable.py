@@ -187,15 +187,15 @@ class GraphFunction:
             for x in sources:
                 tape._watch(x)
             ys = replay(self.graph, xs)
-        wanted = [k for k, y in enumerate(ys) if tape._tracks(y) and (only is None or k in only)]
-        seeds = [symbolic(joint.input(tuple(ys[k].shape), ys[k].dtype._code)) for k in wanted]
-        grads = iter(tape._backward([ys[k] for k in wanted], seeds, sources, True))
+        targets = [k for k, y in enumerate(ys) if tape._tracks(y) and (only is None or k in only)]
+        seeds = [symbolic(joint.input(tuple(ys[k].shape), ys[k].dtype._code)) for k in targets]
+        grads = iter(tape._backward([ys[k] for k in targets], seeds, sources, True))
         places, flat = pack([next(grads) if t else None for t in tracked])
         n_y = len(ys)
         joint.outputs = [joint.value_of(t) for t in (*ys, *flat)]
-        reached = iter(self._reached_by(tape, [ys[k] for k in wanted], sources))
+        reached = iter(self._reached_by(tape, [ys[k] for k in targets], sources))
         reached_by = [next(reached) if t else 0 for t in tracked]
-        return self._split(simplify(joint), len(xs), n_y, wanted, places, reached_by)
+        return self._split(simplify(joint), len(xs), n_y, targets, places, reached_by)
 
     @staticmethod
     def _reached_by(tape: Any, targets: list, sources: list) -> list[int]:
@@ -205,7 +205,7 @@ class GraphFunction:
         return tape._reached_by(targets, sources)
 
     def _split(
-        self, joint: Graph, n_x: int, n_y: int, wanted: list[int], places: list, reached_by: list[int]
+        self, joint: Graph, n_x: int, n_y: int, targets: list[int], places: list, reached_by: list[int]
     ) -> Derivative:
         """Cuts the joint graph into the part before and the part after the cotangents."""
         xs, seeds = joint.inputs[:n_x], joint.inputs[n_x:]
@@ -238,7 +238,7 @@ class GraphFunction:
             GraphFunction(parts[0], self.name, engine=self.engine),
             GraphFunction(parts[1], f"gradient of {self.name}", engine=self.engine),
             [source[v] for v in read],
-            wanted,
+            targets,
             places,
             reached_by,
         )

@@ -83,11 +83,11 @@ class CustomGradient(Callback):
         def gradients(*gs: Any) -> list:
             if self.error is not None:
                 raise self.error
-            now = [
+            current = [
                 x if v is None else CurrentValue(v)([x], [(tuple(x.shape), x.dtype._code)])[0]
                 for x, v in zip(captured, self.variables, strict=True)
             ]
-            return unpack(self.places, self.backward([*(gs[k] for k in self.wanted), *now]))
+            return unpack(self.places, self.backward([*(gs[k] for k in self.wanted), *current]))
 
         _core.record(tuple(results), tuple(inputs), gradients)
         return results
@@ -97,8 +97,8 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     """In a trace: the outputs, with `gradients(*cotangents)` as their gradient."""
     trace = _core.current_trace()
     sub = Trace(outer=trace)
-    wanted = [k for k, y in enumerate(outputs) if y.dtype.is_floating or y.dtype.is_complex]
-    seeds = {k: symbolic(sub.input(tuple(outputs[k].shape), outputs[k].dtype._code)) for k in wanted}
+    targets = [k for k, y in enumerate(outputs) if y.dtype.is_floating or y.dtype.is_complex]
+    seeds = {k: symbolic(sub.input(tuple(outputs[k].shape), outputs[k].dtype._code)) for k in targets}
     sub.gradient_of = getattr(getattr(gradients, "f", None), "__code__", None)
     error: Exception | None = _too_often(sub)
     with aside(sub):
@@ -123,7 +123,7 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     sub.externals.clear()  # they would keep the outer trace alive: a cycle that Python's collector cannot see
     reads = [read(x) for x in inputs]
     op = CustomGradient(
-        GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, places, variables
+        GraphFunction(sub, "custom gradient"), len(outputs), len(reads), targets, places, variables
     )
     op.error = error
     results = Callback.__call__(

@@ -45,7 +45,7 @@ _FLOATS: tuple[Callable[[np.ndarray], Any], ...] = (
 STYLES = len(_INTEGERS)
 
 
-def values(dims: tuple[int, ...], dtype: Any, style: int, place: int, wanted: int) -> Any:
+def values(dims: tuple[int, ...], dtype: Any, style: int, place: int, count: int) -> Any:
     """A tensor of made-up values.
 
     Args:
@@ -53,11 +53,11 @@ def values(dims: tuple[int, ...], dtype: Any, style: int, place: int, wanted: in
     """
     at = np.arange(int(np.prod(dims)))
     if dtype is dtypes.string:
-        return text.make(text.array((b"%d" % _INTEGERS[style](at, place, wanted)[i] for i in at), dims))
+        return text.make(text.array((b"%d" % _INTEGERS[style](at, place, count)[i] for i in at), dims))
     if dtype.name == "bool":
         data: Any = (at > 0, at >= 0, at < 0, at == 0)[style % 4]
     elif dtype.is_integer:
-        data = _INTEGERS[style](at, place, wanted if len(dims) < 2 else min(wanted, _MOST))
+        data = _INTEGERS[style](at, place, count if len(dims) < 2 else min(count, _MOST))
     else:
         data = _FLOATS[style % len(_FLOATS)](at)
     return conversion.convert(np.reshape(data, dims), dtype._code)

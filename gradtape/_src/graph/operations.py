@@ -43,10 +43,10 @@ def _type(node: Node) -> str:
 def _named(graph: Graph) -> Iterator[tuple[str, str, Node | None, Sequence[Value]]]:
     """Name, type, node and results of each operation: inputs, then nodes in their order, after the constants
     they read."""
-    met: dict[str, int] = {}
+    counts: dict[str, int] = {}
 
     def unique(name: str) -> str:
-        count = met[name] = met.get(name, -1) + 1
+        count = counts[name] = counts.get(name, -1) + 1
         return f"{name}_{count}" if count else name
 
     names = getattr(graph, "names", ())

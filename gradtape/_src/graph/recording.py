@@ -209,7 +209,7 @@ class Recording(Trace):
 
     def _noted(self, call: Call, results: list) -> Any:
         node = Node(call, tuple(values_in((call.args, call.kwargs))), ())
-        made: list[Recorded] = []
+        values: list[Recorded] = []
 
         def value_of(*leaves: Any) -> Any:
             first = leaves[0]
@@ -223,7 +223,7 @@ class Recording(Trace):
                 return first
             for world, leaf in zip(self.worlds, leaves, strict=True):
                 world.frame[value] = leaf
-            made.append(value)
+            values.append(value)
             return handle
 
         flat = [leaves_of(r) for r in results]
@@ -237,7 +237,7 @@ class Recording(Trace):
         call.places = [k for k, leaf in enumerate(flat[0]) if is_value(leaf)]
         given = iter(handles)
         out = map_leaves(lambda _: next(given), first_of(results))
-        node.results = tuple(made)
+        node.results = tuple(values)
         self.nodes.append(node)
         recording: Any = self
         while recording is not None:
@@ -273,9 +273,9 @@ class Recording(Trace):
             leaves = leaves_of(results)
             world.frame.update((v, leaves[k]) for v, k in zip(node.results, node.op.places, strict=True))
 
-    def take_over(self, made: Any, args: tuple, kwargs: dict) -> None:
+    def take_over(self, created: Any, args: tuple, kwargs: dict) -> None:
         """Makes a tape or TensorArray that is being created part of this recording; see `TAKEN_OVER`."""
-        TAKEN_OVER[type(made)](made, args, kwargs)
+        TAKEN_OVER[type(created)](created, args, kwargs)
 
     # ---- variables ----------------------------------------------------------------------------
 

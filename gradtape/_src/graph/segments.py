@@ -202,9 +202,9 @@ def split(
       engine: the engine that runs their programs.
     """
     used = [values_used(node) for node in nodes]
-    wanted = {v for leaf in leaves_of(results) for v in _read_by(leaf)}
-    alone, ends = _cuts(nodes, used, wanted)
-    last_use: dict[Any, int] = dict.fromkeys(wanted, len(nodes))
+    needed = {v for leaf in leaves_of(results) for v in _read_by(leaf)}
+    alone, ends = _cuts(nodes, used, needed)
+    last_use: dict[Any, int] = dict.fromkeys(needed, len(nodes))
     for k, values in enumerate(used):
         for v in values:
             last_use[v] = max(last_use.get(v, 0), k)
@@ -213,8 +213,8 @@ def split(
     for k in range(len(nodes) + 1):
         stops = k == len(nodes) or k in alone
         if start < k and (stops or nodes[k - 1] in ends):
-            made = {v for node in nodes[start:k] for v in node.results}
-            inputs = dict.fromkeys(v for values in used[start:k] for v in values if v not in made)
+            own = {v for node in nodes[start:k] for v in node.results}
+            inputs = dict.fromkeys(v for values in used[start:k] for v in values if v not in own)
             outputs: list[Any] = [
                 v for node in nodes[start:k] for v in node.results if last_use.get(v, -1) >= k
             ]
@@ -231,7 +231,7 @@ def split(
 
 
 def _cuts(
-    nodes: Sequence[Node], used: list[list[Recorded]], wanted: set[Recorded]
+    nodes: Sequence[Node], used: list[list[Recorded]], needed: set[Recorded]
 ) -> tuple[set[int], set[Node | None]]:
     """The indices of calls that cannot be part of a program, and the nodes that end a segment.
 
@@ -242,7 +242,7 @@ def _cuts(
     groups = _groups(nodes, used)
     within = {v for node in nodes for v in node.results}
     for group in groups:
-        if any(v in wanted or v not in within for v in group.values):
+        if any(v in needed or v not in within for v in group.values):
             alone |= group.places
     while True:
         cut = [group.places <= alone for group in groups]
@@ -303,18 +303,18 @@ def _groups(nodes: Sequence[Node], used: list[list[Recorded]]) -> list[_Group]:
 def values_used(node: Node) -> list[Recorded]:
     """The values that a call reads, including those that its branches and functions read from outside."""
     leaves = leaves_of((node.op.args, node.op.kwargs))
-    found: list[Any] = [
+    direct: list[Any] = [
         *node.operands,
         *(v for leaf in leaves if isinstance(leaf, Bindable) for v in _read_by(leaf)),
     ]
-    return list(dict.fromkeys([*found, *(v for part in node.op.inner() for v in read_from_outside(part))]))
+    return list(dict.fromkeys([*direct, *(v for part in node.op.inner() for v in read_from_outside(part))]))
 
 
 def read_from_outside(part: Any) -> list[Recorded]:
     """The values that a branch, loop body or function reads from the enclosing recordings."""
-    found = [v for node in part.nodes for v in values_used(node)]
-    found += [v for leaf in leaves_of(part.result) for v in _read_by(leaf)]
-    return [v for v in found if v.graph is not part]
+    used = [v for node in part.nodes for v in values_used(node)]
+    used += [v for leaf in leaves_of(part.result) for v in _read_by(leaf)]
+    return [v for v in used if v.graph is not part]
 
 
 def _read_by(leaf: Any) -> list[Recorded]:
@@ -328,11 +328,11 @@ def _read_by(leaf: Any) -> list[Recorded]:
 def _captured(function: Any) -> list[Recorded]:
     """The values in the closure of a Python function."""
     cells = getattr(getattr(function, "__func__", function), "__closure__", None) or ()
-    found = []
+    values = []
     for cell in cells:
         try:
             leaves = leaves_of(cell.cell_contents)
         except ValueError:
             continue  # not assigned yet
-        found += [v for v in map(recorded_value, leaves) if v is not None]
-    return found
+        values += [v for v in map(recorded_value, leaves) if v is not None]
+    return values

@@ -43,8 +43,8 @@ class Wanted:
         ]
         arguments = (*call.args, *call.kwargs.values())
         self._lengths = [len(x) for x in arguments if isinstance(x, (list, tuple))]
-        known = [x.numpy() for x in map(frame.__getitem__, self.values) if x._symbol is None]
-        self._specs = list(_specs_in((*arguments, *known)))
+        arrays = [x.numpy() for x in map(frame.__getitem__, self.values) if x._symbol is None]
+        self._specs = list(_specs_in((*arguments, *arrays)))
         self._lists = [s for s in self._specs if None not in s]
         self._shapes = self._own_shapes()
 
@@ -98,9 +98,9 @@ class Wanted:
             count = math.prod(shape)
             for i, v in enumerate(self.values):
                 mine = [gap for gap in self._gaps if gap[0] == i]
-                known = math.prod(d for d in v.static or () if d is not None)
-                if mine and known and count >= 0 and count % known == 0:
-                    yield {**dict.fromkeys(mine, 1), mine[0]: count // known}
+                product = math.prod(d for d in v.static or () if d is not None)
+                if mine and product and count >= 0 and count % product == 0:
+                    yield {**dict.fromkeys(mine, 1), mine[0]: count // product}
 
     def _aligned(self) -> Iterator[dict]:
         """Sizes that give all operands the shape of one of them, as element-wise ops require."""
@@ -112,24 +112,24 @@ class Wanted:
     def _sizes(self) -> tuple[list[int], list[int]]:
         """Candidates for an unknown size: other sizes, and sizes that the call turns into those."""
         dims = list(dict.fromkeys(d for shape in (*self._shapes, *self._dims) for d in shape))
-        wanted = [d for d in dims if d != self._sample]
-        wanted += [
+        candidates = [d for d in dims if d != self._sample]
+        candidates += [
             1,
             *self._lengths,
             *(x for x in self._given if type(x) is int and 0 < x < self._sample),
         ]
-        wanted += [sum(numbers) for numbers in self._lists]
-        wanted += [len(shape) for shape in self._shapes]
-        wanted += _USUAL
-        wanted = list(dict.fromkeys(n for n in wanted if n >= 0))
+        candidates += [sum(numbers) for numbers in self._lists]
+        candidates += [len(shape) for shape in self._shapes]
+        candidates += _USUAL
+        candidates = list(dict.fromkeys(n for n in candidates if n >= 0))
         sizes: dict[int, None] = {}
         for d in dims:
-            for n in wanted:
+            for n in candidates:
                 if d and n * self._sample % d == 0:
                     sizes.setdefault(n * self._sample // d)
                 sizes.setdefault(n + self._sample - d)
-        sizes.update(dict.fromkeys(n * self._sample for n in wanted))
-        return wanted, [n for n in sizes if n > 0 and n not in wanted]
+        sizes.update(dict.fromkeys(n * self._sample for n in candidates))
+        return candidates, [n for n in sizes if n > 0 and n not in candidates]
 
     # ---- ranks --------------------------------------------------------------------------------
 

@@ -45,10 +45,10 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     recording, value = current_recording(), recorded_value(tensor)
     if recording is None or value is None:
         return folded(tensor)
-    found = [world.frame[value] for world in recording.worlds]
-    if any(x._symbol is not None for x in found):
+    tensors = [world.frame[value] for world in recording.worlds]
+    if any(x._symbol is not None for x in tensors):
         return None
-    first, *others = [x.numpy() for x in found]
+    first, *others = [x.numpy() for x in tensors]
     return first if all(np.array_equal(first, other) for other in others) else None
 
 

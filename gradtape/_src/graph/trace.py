@@ -192,12 +192,12 @@ class Trace(Graph):
         from gradtape._src.graph.callable import GraphFunction, extract
 
         # The arguments that the trace is made for, and the values that it has captured, are known now.
-        known = [*self.arguments, *self.externals]
-        if self.outer is not None or len(known) != len(self.inputs):
-            known = []
-        graph = extract(self.nodes, self.inputs[: len(known)], [self.value_of(tensor)])
+        values = [*self.arguments, *self.externals]
+        if self.outer is not None or len(values) != len(self.inputs):
+            values = []
+        graph = extract(self.nodes, self.inputs[: len(values)], [self.value_of(tensor)])
         with aside():
-            return GraphFunction(graph).program.run([read(x) for x in known])[0]
+            return GraphFunction(graph).program.run([read(x) for x in values])[0]
 
     # ---- tensors ------------------------------------------------------------------------------
 

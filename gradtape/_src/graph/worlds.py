@@ -232,8 +232,8 @@ class World:
                 return x
             if len(x._dims) != len(other._dims):
                 return self.fresh(other._dims, x.dtype._code, [x], linear=True)
-            known = zip(x._dims, first._dims, other._dims, strict=True)
-            dims = tuple(self.sample if d == e != o else d for d, e, o in known)
+            axes = zip(x._dims, first._dims, other._dims, strict=True)
+            dims = tuple(self.sample if d == e != o else d for d, e, o in axes)
             return x if dims == x._dims else self.fresh(dims, x.dtype._code, [x], linear=True)
 
         return map_leaves(doubt, results)
@@ -264,37 +264,37 @@ class World:
         values = dict.fromkeys(values_in((call.args, call.kwargs)))
         given = [frame[v] for v in values] + leaves_of((call.args, call.kwargs))
         shapes = [x._dims for x in given if isinstance(x, _core.Tensor)]
-        known = {d for dims in shapes for d in dims} | {x for x in given if type(x) is int}
-        self.fewer = min(next((n for n in _FEWER[self.which] if n not in known), self.fewer), self.sample)
+        numbers = {d for dims in shapes for d in dims} | {x for x in given if type(x) is int}
+        self.fewer = min(next((n for n in _FEWER[self.which] if n not in numbers), self.fewer), self.sample)
         counts = [math.prod(self._fewer_dims(dims)) for dims in shapes]
-        wanted = [n for n in (*counts, *known) if 0 < n * max(counts, default=1) <= _MOST_ELEMENTS]
+        candidates = [n for n in (*counts, *numbers) if 0 < n * max(counts, default=1) <= _MOST_ELEMENTS]
         self.trials += _TRIALS_WITH_VALUES
-        found = []
+        results = []
         numbered = random.Numbered(self._numbers)  # nothing is drawn from the program's own streams
-        for n in dict.fromkeys((self.fewer, *wanted)):
+        for n in dict.fromkeys((self.fewer, *candidates)):
             for style in range(made_up.STYLES):
                 examples = Frame()
                 examples.update((v, self._example(frame[v], style, k, n)) for k, v in enumerate(values))
                 _make_fit(call, examples, style)
                 try:
                     with _core.Scope(recording=False, trace=None), numbered.scope():
-                        found.append(call.make(examples))
+                        results.append(call.make(examples))
                 except Untraceable:
                     raise
                 except (*_DOES_NOT_FIT, ResourceExhaustedError):  # made-up values may be sizes
                     continue
-        if not found:
+        if not results:
             raise LookupError("no made-up values fit the call")
         call.draws = bool(numbered.ops)
         self.own_trace.random_ops = numbered.next_number
-        return self._in_common(found, self._inputs(call))
+        return self._in_common(results, self._inputs(call))
 
-    def _in_common(self, found: list, inputs: list) -> Any:
+    def _in_common(self, results: list, inputs: list) -> Any:
         """Tensors of this world with the properties that all results on made-up values share."""
-        if composites.has_composites(found[0]):
-            apart = composites.unified([composites.apart(f) for f in found])
+        if composites.has_composites(results[0]):
+            apart = composites.unified([composites.apart(f) for f in results])
             return composites.together(self._in_common(apart, inputs))
-        flat = list(map(leaves_of, found))
+        flat = list(map(leaves_of, results))
         columns = iter(zip(*[f for f in flat if len(f) == len(flat[0])], strict=True))
 
         def fresh(leaf: Any) -> Any:
@@ -307,7 +307,7 @@ class World:
             dims = (d[0] if len(set(d)) == 1 and d[0] != self.fewer else self.sample for d in axes)
             return self.fresh(tuple(dims), leaf.dtype._code, inputs, linear=True)
 
-        return map_leaves(fresh, found[0])
+        return map_leaves(fresh, results[0])
 
     def _inputs(self, call: Call) -> list:
         """All values that the results of a call may depend on."""
@@ -330,12 +330,12 @@ class World:
         """
         if type(call) is not Call or any(v.dtype < 0 for v in _tensors_in(call)):
             raise LookupError("a tape knows its own tensors only")
-        wanted = Wanted(call, self.frame, self.sample, downwards=self.which == 1)
+        sizes = Wanted(call, self.frame, self.sample, downwards=self.which == 1)
         most = self.trials + _MOST_TRIALS
-        for shapes in itertools.takewhile(lambda _: self.trials < most, wanted.choices()):
-            outcome = self._with_shapes(call, wanted.values, shapes)
+        for shapes in itertools.takewhile(lambda _: self.trials < most, sizes.choices()):
+            outcome = self._with_shapes(call, sizes.values, shapes)
             if outcome is not None:
-                return self._least_changed(call, wanted.values, shapes, outcome)
+                return self._least_changed(call, sizes.values, shapes, outcome)
         return self._with_other_values(call), True
 
     def _with_other_values(self, call: Call) -> Any:
@@ -384,13 +384,13 @@ class World:
                     continue
                 for size in (self.sample, *_OTHER_SIZES[self.which]):
                     less = [(*s[:k], size, *s[k + 1 :]) if i == j else s for j, s in enumerate(shapes)]
-                    found = self._with_shapes(call, values, less)
-                    if found is not None:
-                        shapes, outcome = less, found
+                    better = self._with_shapes(call, values, less)
+                    if better is not None:
+                        shapes, outcome = less, better
                         break
         return outcome
 
-    def _example(self, x: Any, style: int, place: int, wanted: int) -> Any:
+    def _example(self, x: Any, style: int, place: int, count: int) -> Any:
         """Made-up values for a tensor of this world."""
         if isinstance(x, _core.Variable):
             with self.scope():
@@ -399,7 +399,7 @@ class World:
             return x
         if x._symbol is None:
             return self._with_fewer(x)
-        return made_up.values(self._fewer_dims(x._dims), x.dtype, style, place, wanted)
+        return made_up.values(self._fewer_dims(x._dims), x.dtype, style, place, count)
 
     def _fewer_dims(self, dims: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(d // self.sample * self.fewer if d % self.sample == 0 else d for d in dims)
@@ -423,8 +423,8 @@ def _make_fit(call: Call, examples: Frame, style: int) -> None:
         if made_up_parts is not None:
             places = [p.value if type(p) is Place else None for p in value.parts]
             given = [p if v is None else examples[v] for p, v in zip(value.parts, places, strict=True)]
-            made = made_up_parts(given, [v is None for v in places], style)
-            examples.update((v, x) for v, x in zip(places, made, strict=True) if v is not None)
+            parts = made_up_parts(given, [v is None for v in places], style)
+            examples.update((v, x) for v, x in zip(places, parts, strict=True) if v is not None)
         return value
 
     map_parts(fit, (call.args, call.kwargs))

@@ -68,11 +68,11 @@ def near(words: str) -> list[str]:
     >>> near("l-bfgs")
     ['scipy']
     """
-    wanted = words.lower().removesuffix(".md").replace("_", " ").replace("-", " ").split()
-    topic = "-".join(wanted)
+    asked = words.lower().removesuffix(".md").replace("_", " ").replace("-", " ").split()
+    topic = "-".join(asked)
     if topic in TOPICS:
         return [topic]
-    stems = {word.rstrip("s") for word in wanted}
+    stems = {word.rstrip("s") for word in asked}
     named = [t for t in TOPICS if stems <= {part.rstrip("s") for part in t.split("-")}]
     said = {t: page(t).lower().count(words.lower()) for t in TOPICS}
     by_count = sorted((t for t in TOPICS if said[t]), key=lambda t: -said[t])

@@ -96,9 +96,9 @@ def scipy_minimize(
     with Progress("scipy_minimize", unit="evaluations") as progress:
 
         def evaluated(x: np.ndarray) -> Any:
-            found = evaluate(x)
-            progress.step(note=f"{found[0] if 'jac' in derivatives else found:.6g}")
-            return found
+            value = evaluate(x)
+            progress.step(note=f"{value[0] if 'jac' in derivatives else value:.6g}")
+            return value
 
         result = scipy.optimize.minimize(
             evaluated,

@@ -537,24 +537,24 @@ def variable_proxy(variable: Variable) -> Variable:
 
     It has the value of the variable until `forget_values`, for initial values that are computed while tracing.
     """
-    made: Any = ResourceVariable.__new__(ResourceVariable)
-    made._set(variable._peek())
-    made._handle_name, made.trainable, made._declared = (
+    proxy: Any = ResourceVariable.__new__(ResourceVariable)
+    proxy._set(variable._peek())
+    proxy._handle_name, proxy.trainable, proxy._declared = (
         variable._handle_name,
         variable.trainable,
         variable._declared,
     )
-    made.is_proxy = True
+    proxy.is_proxy = True
     for attribute in ("_constraint", "_synchronization", "_aggregation"):
         if attribute in vars(variable):
-            setattr(made, attribute, vars(variable)[attribute])
-    return made
+            setattr(proxy, attribute, vars(variable)[attribute])
+    return proxy
 
 
 def forget_values(proxies: Iterable[Any]) -> None:
     """Removes the values of proxies once the trace is done: reading one outside of a trace is an error."""
-    for made in proxies:
-        made._set(_core.symbolic(tuple(made._value_shape), made.dtype._code, None))
+    for proxy in proxies:
+        proxy._set(_core.symbolic(tuple(proxy._value_shape), proxy.dtype._code, None))
 
 
 def _in_place(operator: str, instead: str) -> RuntimeError:

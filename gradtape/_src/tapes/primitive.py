@@ -273,9 +273,9 @@ class Primitive(PythonOp):
         if _core.is_recording() and any(map(_core.is_tracked, tensors)):
             loose = [r for r in grads if isinstance(r, _core.Tensor) and not _core.is_tracked(r)]
             if loose and not self._is_made_of_ops(tensors, len(operands), attrs):
-                wanted = [_dense(r, x) for r, x in zip(grads, operands, strict=True) if _has_gradient(x)]
-                self.record_last(wanted, tensors, len(operands), attrs)
-                dense = iter(wanted)
+                dense_grads = [_dense(r, x) for r, x in zip(grads, operands, strict=True) if _has_gradient(x)]
+                self.record_last(dense_grads, tensors, len(operands), attrs)
+                dense = iter(dense_grads)
                 grads = [next(dense) if _has_gradient(x) else None for x in operands]
         return tuple(grads)
 
@@ -363,17 +363,17 @@ class Primitive(PythonOp):
         except Exception:
             if self._is_made_of_ops(tensors, n, attrs):
                 raise
-        wanted = [k for k, x in enumerate(operands) if _has_gradient(x)]
+        sources = [k for k, x in enumerate(operands) if _has_gradient(x)]
 
         def run(*values: Any) -> list:
             with aside():
                 g, xs, out = self._packed(values, n)
                 grads = self._checked(self._vjp(g, xs, out, attrs), xs)
-                return [_dense(grads[k], xs[k]) for k in wanted]
+                return [_dense(grads[k], xs[k]) for k in sources]
 
         op = _Gradient(self, run, n, attrs)
-        results = op(tensors, [(tuple(operands[k].shape), operands[k].dtype._code) for k in wanted])
-        grad_of = dict(zip(wanted, results, strict=True))
+        results = op(tensors, [(tuple(operands[k].shape), operands[k].dtype._code) for k in sources])
+        grad_of = dict(zip(sources, results, strict=True))
         return tuple(grad_of.get(k) for k in range(n))
 
     def _is_made_of_ops(self, tensors: Sequence[Any], n: int, attrs: Sequence[Any]) -> bool:

@@ -70,11 +70,11 @@ def dtype_code(value: Any) -> int:
 def convert(value: Any, code: int = -1) -> _core.Tensor:
     """Any value as a tensor; of type number `code` unless that is -1."""
     if isinstance(value, (_core.Tensor, _core.Variable)):
-        wanted = dtypes.BY_CODE[code].name
+        requested = dtypes.BY_CODE[code].name
         raise ValueError(
-            f"Tensor conversion requested dtype {wanted} for Tensor with dtype {value.dtype.name}: "
+            f"Tensor conversion requested dtype {requested} for Tensor with dtype {value.dtype.name}: "
             f"{value!r}. "
-            f"Hint: tf.cast(x, tf.{wanted})."
+            f"Hint: tf.cast(x, tf.{requested})."
         )
     if isinstance(value, (list, tuple)):
         return _from_sequence(value, code)
@@ -141,20 +141,20 @@ def _by_registered(value: Any, dtype: Any = None, name: str | None = None) -> _c
     for _, kind, function in _registered:
         if not isinstance(value, kind):
             continue
-        made = function(value, dtype=dtype, name=name, as_ref=False)
-        if made is NotImplemented:
+        converted = function(value, dtype=dtype, name=name, as_ref=False)
+        if converted is NotImplemented:
             continue
-        made = read(made)
-        if not isinstance(made, _core.Tensor):
+        converted = read(converted)
+        if not isinstance(converted, _core.Tensor):
             raise RuntimeError(
-                f"Conversion function {function!r} for type {kind} returned non-Tensor: {made!r}"
+                f"Conversion function {function!r} for type {kind} returned non-Tensor: {converted!r}"
             )
-        if dtype is not None and made.dtype is not dtype:
+        if dtype is not None and converted.dtype is not dtype:
             raise RuntimeError(
                 f"Conversion function {function!r} for type {kind} returned incompatible dtype: requested = "
-                f"{dtype.name}, actual = {made.dtype.name}"
+                f"{dtype.name}, actual = {converted.dtype.name}"
             )
-        return made
+        return converted
     return _from_array(value, -1 if dtype is None else dtype._code)
 
 
@@ -300,42 +300,42 @@ def _holds_integers(value: Any) -> bool:
 def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
     """Refuses to convert Python numbers to a type that cannot hold them. As in TensorFlow, integers wrap around in
     small types, and NumPy values are cast without a check."""
-    wanted = dtypes.BY_CODE[code]
+    dtype = dtypes.BY_CODE[code]
     kind = array.dtype.kind
     loses = (
-        (kind in "fc" and not (wanted.is_floating or wanted.is_complex))
-        or (kind == "c" and not wanted.is_complex)
-        or (wanted.is_bool and kind != "b")
-        or wanted is dtypes.string
+        (kind in "fc" and not (dtype.is_floating or dtype.is_complex))
+        or (kind == "c" and not dtype.is_complex)
+        or (dtype.is_bool and kind != "b")
+        or dtype is dtypes.string
     )
     if loses and array.size > 0:
         raise errors.ArgumentError(
-            f"Cannot convert {_short(value)} to EagerTensor of dtype {wanted.name}. Hint: tf.cast the "
+            f"Cannot convert {_short(value)} to EagerTensor of dtype {dtype.name}. Hint: tf.cast the "
             "tensor, or the value."
         )
-    if wanted.is_integer and wanted.size == 8 and kind in "iu" and array.size:
-        limits = np.iinfo(wanted.as_numpy_dtype)
+    if dtype.is_integer and dtype.size == 8 and kind in "iu" and array.size:
+        limits = np.iinfo(dtype.as_numpy_dtype)
         if array.min() < limits.min or array.max() > limits.max:
             raise ValueError(
                 "Can't convert Python sequence with out-of-range integer to Tensor of dtype "
-                f"{wanted.name}: {_short(value)}"
+                f"{dtype.name}: {_short(value)}"
             )
 
 
 def _cast_array(array: np.ndarray, code: int) -> _core.Tensor:
-    wanted = dtypes.BY_CODE[code]
-    if wanted is dtypes.string:  # an empty list
+    dtype = dtypes.BY_CODE[code]
+    if dtype is dtypes.string:  # an empty list
         return text.make(np.empty(array.shape, object))
-    if wanted._kind == "s":
-        return stored.convert(array, wanted)
-    if array.dtype.kind == "c" and not wanted.is_complex:
+    if dtype._kind == "s":
+        return stored.convert(array, dtype)
+    if array.dtype.kind == "c" and not dtype.is_complex:
         array = array.real
-    if wanted is dtypes.bfloat16:
+    if dtype is dtypes.bfloat16:
         if array.dtype.name == "bfloat16":
             return _dense(array.view(np.uint16), code)
-        return above.ops.cast(_cast_array(array, dtypes.float32._code), wanted)
+        return above.ops.cast(_cast_array(array, dtypes.float32._code), dtype)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _dense(array.astype(wanted.as_numpy_dtype, copy=False), code)
+        return _dense(array.astype(dtype.as_numpy_dtype, copy=False), code)
 
 
 def _short(value: Any) -> str:

@@ -205,8 +205,8 @@ def _run_held(op: Any, operands: tuple, attrs: tuple) -> Any:
                     f"{op.op_name}: not defined for {x.dtype.name}, which is not in the list of allowed values."
                 )
             return (stored if x.dtype._kind == "s" else text).run(op, operands, attrs)
-    made = next(a for a in attrs if isinstance(a, dtypes.DType) and a._code in dtypes.HELD)
-    return (stored if made._kind == "s" else text).run(op, operands, attrs)
+    dtype = next(a for a in attrs if isinstance(a, dtypes.DType) and a._code in dtypes.HELD)
+    return (stored if dtype._kind == "s" else text).run(op, operands, attrs)
 
 
 def install() -> None:

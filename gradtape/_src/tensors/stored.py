@@ -165,10 +165,10 @@ def run(op: Any, operands: tuple[_core.Tensor, ...], attrs: tuple) -> Any:
             return x
         return _plain(x) if by_value else _core.from_buffer(bits_of(x), _BITS)
 
-    wanted = dtypes.from_numpy(_values(dtype).dtype)._code if by_value else _BITS
+    code = dtypes.from_numpy(_values(dtype).dtype)._code if by_value else _BITS
 
     def back(x: _core.Tensor) -> _core.Tensor:
-        if x.dtype._code != wanted:
+        if x.dtype._code != code:
             return x
         return _cast(x, dtype) if by_value else make(np.array(x), dtype)
 

@@ -50,9 +50,9 @@ def array_of(tensor: _core.Tensor) -> np.ndarray:
 
 def array(values: Iterable[bytes], shape: Any) -> np.ndarray:
     """An array of bytes objects, from its elements in row-major order."""
-    found = list(values)
+    elements = list(values)
     out = np.empty(tuple(shape), object)
-    out.reshape(-1)[:] = found
+    out.reshape(-1)[:] = elements
     return out
 
 

@@ -81,7 +81,7 @@ def _grown(
     blocks = next((n for n in range(_MOST_BLOCKS, 1, -1) if rows % n == 0 and rows // n >= _FEWEST_ROWS), 0)
     if not blocks:
         return None, first + 1
-    made: set[Value] = set()
+    written: set[Value] = set()
     whole: set[Value] = set()
     cuts: list[Cut] = []
     cost = 0.0
@@ -93,9 +93,9 @@ def _grown(
         # Blocks of values that are made of parts are not blocks of the parts.
         read = {v for v, c in zip(roots, cut, strict=True) if not c or v in joined}
         changed = {*step.results, *(changes[v] for v in step.results if v in changes)}
-        if made & read or changed & (whole | read):
+        if written & read or changed & (whole | read):
             break
-        made |= changed
+        written |= changed
         whole |= read
         cuts.append(cut)
         cost += _nanoseconds(step)

@@ -53,17 +53,17 @@ def join(
             new.append(step)
             continue
         roots = [aliases.get(v, v) for v in step.operands]
-        found = {
+        places = {
             v: Part(whole, k * each)
             for k, v in enumerate(roots)
             if v not in parts and v not in returned and v in maker and _writes(maker[v], v)
         }
-        if 2 * len(found) < len(roots):
+        if 2 * len(places) < len(roots):
             new.append(step)
             continue
-        parts.update(found)
+        parts.update(places)
         for k, v in enumerate(roots):
-            if v not in found or found[v].offset != k * each:
+            if v not in places or places[v].offset != k * each:
                 part = Value(graph, (1, *whole.shape[1:]), whole.dtype)
                 parts[part] = Part(whole, k * each)
                 new.append(copy(step, step.operands[k], part))

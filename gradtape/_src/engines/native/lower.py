@@ -97,8 +97,8 @@ def lowered(
         else:
             same = _same(item)
             aliases.update((v, same[v]) for v in leaving[item] if v in same)
-            made = dict.fromkeys(same.get(v, v) for v in leaving[item])
-            steps.append(_cluster_step(item, [v for v in made if v.node in item.nodes]))
+            results = dict.fromkeys(same.get(v, v) for v in leaving[item])
+            steps.append(_cluster_step(item, [v for v in results if v.node in item.nodes]))
     over = in_place.in_place(graph, steps, aliases, updates, local, checked) if updates else []
     steps, parts = joins.join(graph, steps, aliases, _copy)
     return Lowered(graph, steps, aliases, parts, over)
@@ -189,8 +189,8 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
         width = SIZES[node.results[0].dtype]
         buffers = free.setdefault((kind, width), [])
         # A result may reuse the buffer of an operand that dies, if its elements have the same size.
-        for v, (_, held, wide, buffer) in list(dying.items()):
-            if (held, wide) == (kind, width) and not reduces:
+        for v, (_, its_kind, wide, buffer) in list(dying.items()):
+            if (its_kind, wide) == (kind, width) and not reduces:
                 buffers.append(buffer)
                 del dying[v]
         for out in node.results:
@@ -202,8 +202,8 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
                 buffers.append(scratch)
                 scratch += 1
             registers.append((_SCRATCH, kind, width, buffers.pop()))
-        for _, held, wide, buffer in dying.values():
-            free.setdefault((held, wide), []).append(buffer)
+        for _, its_kind, wide, buffer in dying.values():
+            free.setdefault((its_kind, wide), []).append(buffer)
         for out in node.results:  # one of two results that is never read
             if out not in last_use and out not in results:
                 buffers.append(registers[register[out]][3])
@@ -258,8 +258,8 @@ def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, 
 
 def _write(lowered: Lowered) -> Any:
     graph, steps, aliases, parts, over = lowered
-    found = bands.find(graph, steps, aliases, parts, over)
-    places, arena = plan.plan(graph, steps, aliases, parts, found)
+    cut = bands.find(graph, steps, aliases, parts, over)
+    places, arena = plan.plan(graph, steps, aliases, parts, cut)
     numbers: dict[Value, int] = {}
     values: list = []
     for v, (place, at) in places.items():
@@ -270,4 +270,4 @@ def _write(lowered: Lowered) -> Any:
         for s in steps
     ]
     results = [numbers[v] for v in graph.outputs]
-    return _core.Program(len(graph.inputs), values, written, results, arena, over, found)
+    return _core.Program(len(graph.inputs), values, written, results, arena, over, cut)

@@ -145,10 +145,10 @@ def _sums(graph: Graph) -> dict[Node, _Sum]:
         for v in terms:
             if v in plain and v.shape == node.results[0].shape:
                 by_flags.setdefault(plain[v].attrs, []).append(plain[v])
-        found = max(by_flags.values(), key=len, default=[])
-        if len(found) >= _FEWEST and _pays(found):
-            members = {n.results[0] for n in found}
-            sums[node] = _Sum(found, [v for v in terms if v not in members], inside)
+        chosen = max(by_flags.values(), key=len, default=[])
+        if len(chosen) >= _FEWEST and _pays(chosen):
+            members = {n.results[0] for n in chosen}
+            sums[node] = _Sum(chosen, [v for v in terms if v not in members], inside)
     return sums
 
 

@@ -104,10 +104,10 @@ def _given_shapes(inputs: Sequence[tuple[str, TensorSpec]], shapes: dict[str, st
     extra = set(shapes) - {n for n, _ in inputs}
     if extra:
         raise ValueError(f"export: shapes names {sorted(extra)}; the arguments are {[n for n, _ in inputs]}.")
-    found = []
+    out = []
     for name, kind in inputs:
         if name not in shapes:
-            found.append(_named_shape(name, kind.shape.as_list(), ""))
+            out.append(_named_shape(name, kind.shape.as_list(), ""))
             continue
         parts: list[Any] = []
         for word in filter(str.strip, shapes[name].strip("() ").split(",")):
@@ -117,13 +117,13 @@ def _given_shapes(inputs: Sequence[tuple[str, TensorSpec]], shapes: dict[str, st
                     f"export: a size in shapes[{name!r}] is {word.strip()!r}; expected a number, a name, or such as 8*n."
                 )
             parts.append(Axis(int(symbol[1] or 1), symbol[2]) if symbol else int(word))
-        known = [p if type(p) is int else None for p in parts]
-        if not kind.shape.is_compatible_with(known):
+        sizes = [p if type(p) is int else None for p in parts]
+        if not kind.shape.is_compatible_with(sizes):
             raise ValueError(
                 f"export: shapes[{name!r}] is {shapes[name]!r}; the signature says {kind.shape}."
             )
-        found.append(tuple(parts))
-    return found
+        out.append(tuple(parts))
+    return out
 
 
 def _write(folder: str, exporter: Exporter, exported: Any) -> None:
@@ -135,22 +135,22 @@ def _write(folder: str, exporter: Exporter, exported: Any) -> None:
             f'export: {e}. Hint: pip install "gradtape[xla]" has what JAX needs to write files.'
         ) from e
     os.makedirs(os.path.dirname(folder), exist_ok=True)
-    made = tempfile.mkdtemp(prefix=".export-", dir=os.path.dirname(folder))
+    temporary = tempfile.mkdtemp(prefix=".export-", dir=os.path.dirname(folder))
     try:
-        os.chmod(made, 0o755)
-        with open(os.path.join(made, "function.bin"), "wb") as f:
+        os.chmod(temporary, 0o755)
+        with open(os.path.join(temporary, "function.bin"), "wb") as f:
             f.write(program)
-        with open(os.path.join(made, "description.json"), "w") as text:
+        with open(os.path.join(temporary, "description.json"), "w") as text:
             json.dump(
                 exporter.description() | {"sha256": hashlib.sha256(program).hexdigest()}, text, indent=1
             )
-        with open(os.path.join(made, "load.py"), "w") as text:
+        with open(os.path.join(temporary, "load.py"), "w") as text:
             text.write(inspect.getsource(loader))
         if exporter.variables:
-            np.savez(os.path.join(made, "variables.npz"), **exporter.values())  # type: ignore[arg-type]
+            np.savez(os.path.join(temporary, "variables.npz"), **exporter.values())  # type: ignore[arg-type]
         if os.path.exists(folder):
             shutil.rmtree(folder)
-        os.rename(made, folder)
+        os.rename(temporary, folder)
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise

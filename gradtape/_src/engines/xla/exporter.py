@@ -97,13 +97,13 @@ class Exporter:
     def at(self, point: dict[str, int]) -> At:
         """The function at given sizes."""
         with FOLDED.to(_ANY):  # simplification must not depend on the size of a constant
-            found = at_sizes(self.concrete, [_sized(s, point) for s in self.shapes])
+            trace = at_sizes(self.concrete, [_sized(s, point) for s in self.shapes])
         if self.found:
             first = self.first
-            outside = zip(found.inputs, first.inputs, strict=False)
+            outside = zip(trace.inputs, first.inputs, strict=False)
             if (
-                found[2:] != first[2:]
-                or len(found.inputs) != len(first.inputs)
+                trace[2:] != first[2:]
+                or len(trace.inputs) != len(first.inputs)
                 or any(
                     a is not b
                     and (isinstance(a, _core.Variable) or not np.array_equal(array_of(a), array_of(b)))
@@ -111,7 +111,7 @@ class Exporter:
                 )
             ):
                 raise refused(None, f"{self.concrete.name} uses or gives other things at other sizes.")
-        return found
+        return trace
 
     def _join(self, scope: Any, more: Sequence[tuple[dict[str, int], At]] = ()) -> AnySize:
         """One graph for all sizes, from the traces made so far."""
@@ -130,12 +130,12 @@ class Exporter:
                 break
             point = self.points[0] | {name: size}
             try:
-                found = self.at(point)
-                self._join(scope_of([]), [(point, found)])
+                trace = self.at(point)
+                self._join(scope_of([]), [(point, trace)])
             except Exception:
                 bad = size
             else:
-                good, last = size, (point, found)
+                good, last = size, (point, trace)
         if last is not None:
             self.points.append(last[0])
             self.found.append(last[1])
@@ -172,11 +172,12 @@ class Exporter:
                 jax.ShapeDtypeStruct(s, DTYPES[v.dtype])
                 for s, v in zip(shapes, graph.inputs[:n], strict=True)
             ]
-            kept = self.variables
+            variables = self.variables
             specs += [
-                jax.ShapeDtypeStruct(v.shape, DTYPES[v.dtype]) for v in (graph.inputs[n + k] for k in kept)
+                jax.ShapeDtypeStruct(v.shape, DTYPES[v.dtype])
+                for v in (graph.inputs[n + k] for k in variables)
             ]
-            fixed = {k: array_of(read(x)) for k, x in enumerate(self.first.inputs) if k not in kept}
+            fixed = {k: array_of(read(x)) for k, x in enumerate(self.first.inputs) if k not in variables}
             count = self.first.streams
             if count and self.seed is None:
                 specs.append(jax.ShapeDtypeStruct((count, 3), jnp.int64))
@@ -236,15 +237,15 @@ class Exporter:
         return bool(some)
 
     def _compare(self, exported: Any, point: dict[str, int]) -> None:
-        here = self.at(point)
+        trace = self.at(point)
         rng = np.random.default_rng(_SEED)
         n = len(self.shapes)
-        outside = [read(x) for x in here.inputs]
+        outside = [read(x) for x in trace.inputs]
         seed = _SEED if self.seed is None else self.seed
-        streams = loader._streams(here.streams, seed)
-        program = NATIVE.program(here.graph)
+        streams = loader._streams(trace.streams, seed)
+        program = NATIVE.program(trace.graph)
         for make in SAMPLES:
-            given = [sample(make, rng, v) for v in here.graph.inputs[:n]]
+            given = [sample(make, rng, v) for v in trace.graph.inputs[:n]]
             try:
                 expected = program.run([*map(convert, given), *outside, *map(convert, streams)])
                 break
@@ -252,7 +253,7 @@ class Exporter:
                 if make is SAMPLES[-1]:
                     raise
         arrays = [*given, *(array_of(outside[k]) for k in self.variables)]
-        if here.streams and self.seed is None:
+        if trace.streams and self.seed is None:
             arrays.append(streams)
         with enable_x64(True):
             got = list(exported.call(*arrays))
@@ -297,8 +298,8 @@ class Exporter:
 
     def values(self) -> dict[str, np.ndarray]:
         """The values of the variables that are inputs."""
-        found = [array_of(read(self.first.inputs[k])) for k in self.variables]
-        return dict(zip(self._variable_names(), found, strict=True))
+        arrays = [array_of(read(self.first.inputs[k])) for k in self.variables]
+        return dict(zip(self._variable_names(), arrays, strict=True))
 
 
 def _largest_constant(graph: Graph) -> int:
@@ -340,12 +341,12 @@ SAMPLES: list[Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = [
 def sample(make: Callable, rng: np.random.Generator, v: Any) -> np.ndarray:
     """Made-up elements for an input."""
     dtype = DTYPES[v.dtype]
-    found = make(rng, v.shape)
+    array = make(rng, v.shape)
     if jnp.issubdtype(dtype, jnp.complexfloating):
-        found = found + 1j * rng.normal(size=v.shape) * (make is SAMPLES[0])
+        array = array + 1j * rng.normal(size=v.shape) * (make is SAMPLES[0])
     elif not jnp.issubdtype(dtype, jnp.floating):
-        found = found > 0  # small integers, since they may be indices
-    return np.asarray(found).astype(dtype)
+        array = array > 0  # small integers, since they may be indices
+    return np.asarray(array).astype(dtype)
 
 
 def _alike(a: np.ndarray, b: np.ndarray) -> bool:

@@ -112,17 +112,17 @@ class HostRun:
         thread = threading.Thread(target=whole.run, name="XLA", daemon=True)
         thread.start()
         while True:
-            found: list[Job] = []
+            job: list[Job] = []
             try:
-                found += starmap(self._jobs.get, ((),))  # in one step, so that an interrupt loses no call
-                if found[0] is not whole:
-                    found[0].run() if self.raised is None else found[0].fail(self.raised)
+                job += starmap(self._jobs.get, ((),))  # in one step, so that an interrupt loses no call
+                if job[0] is not whole:
+                    job[0].run() if self.raised is None else job[0].fail(self.raised)
             except KeyboardInterrupt as e:
                 # XLA ends at this call or the next, or by itself.
                 self.raised = self.raised or e
-                if found and found[0] is not whole:
-                    found[0].fail(e)
-            if found and found[0] is whole:
+                if job and job[0] is not whole:
+                    job[0].fail(e)
+            if job and job[0] is whole:
                 break
         thread.join()
         if isinstance(self.raised, KeyboardInterrupt):
@@ -166,25 +166,25 @@ def call(
     def compute(arrays: Sequence[Any]) -> list[np.ndarray]:
         given = [_joined(np.asarray(a), dtype) for a, dtype in zip(arrays, dtypes, strict=True)]
         with aside(), engines.on_host():
-            made = run(*map(tensor_of, given))
+            outputs = run(*map(tensor_of, given))
             # Without results it may return None.
-            return [_parted(array_of(t)) for t, _ in zip(made, results, strict=False)]
+            return [_parted(array_of(t)) for t, _ in zip(outputs, results, strict=False)]
 
     def called(number: Any, *arrays: Any) -> list[np.ndarray]:
-        now = _runs.get(int(number))
+        host_run = _runs.get(int(number))
         try:
-            if now is None:
+            if host_run is None:
                 return compute(arrays)
             if not effect:
-                return now.ask(lambda: compute(arrays))
-            return now.effect(lambda: now.ask(lambda: compute(arrays)))
+                return host_run.ask(lambda: compute(arrays))
+            return host_run.effect(lambda: host_run.ask(lambda: compute(arrays)))
         except BaseException as e:
-            if now is not None and now.raised is None:
-                now.raised = e
+            if host_run is not None and host_run.raised is None:
+                host_run.raised = e
             raise
 
-    made = way(called, [_parted_spec(s) for s in results], number, *map(_bits, operands))
-    return [_from_bits(x, spec.dtype) for x, spec in zip(made, results, strict=True)]
+    outputs = way(called, [_parted_spec(s) for s in results], number, *map(_bits, operands))
+    return [_from_bits(x, spec.dtype) for x, spec in zip(outputs, results, strict=True)]
 
 
 def _is_wide(dtype: Any) -> bool:

@@ -39,14 +39,14 @@ DTYPES = [jnp.dtype("bfloat16" if d.name == "bfloat16" else d.name) for d in BY_
 def named(name: str) -> Any:
     """The function that a row or a callback names."""
     first, *rest = name.split(".")
-    found: Any = _FROM_JAX.get(first)
-    if found is None:
-        found = importlib.import_module(f"gradtape._src.engines.xla.ops.{first}")
+    target: Any = _FROM_JAX.get(first)
+    if target is None:
+        target = importlib.import_module(f"gradtape._src.engines.xla.ops.{first}")
     for part in rest:
-        if not hasattr(found, part):  # a JAX module that is not imported yet
-            importlib.import_module(f"{found.__name__}.{part}")
-        found = getattr(found, part)
-    return found
+        if not hasattr(target, part):  # a JAX module that is not imported yet
+            importlib.import_module(f"{target.__name__}.{part}")
+        target = getattr(target, part)
+    return target
 
 
 @cache
@@ -81,9 +81,9 @@ def lower(node: Node, operands: Sequence[Any], check: Callable[[Any], None]) -> 
         keywords |= {"axis": None if axes is None else tuple(axes), "keepdims": keepdims}
     else:
         arguments += node.attrs
-    made = function(*arguments, **keywords)
-    made = list(made) if isinstance(made, (tuple, list)) else [made]
-    return [_fitted(x, spec, node) for x, spec in zip(made, results, strict=True)]
+    outputs = function(*arguments, **keywords)
+    outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
+    return [_fitted(x, spec, node) for x, spec in zip(outputs, results, strict=True)]
 
 
 def _arguments(row: Any, given: list[Any]) -> list[Any]:

@@ -148,17 +148,17 @@ class MeshProgram:
 
     def _layouts(self, inputs: Sequence[Any]) -> tuple:
         """The sharding of each input; inputs that are not on the mesh yet are copied to all devices."""
-        found: list[Any] = []
+        layouts: list[Any] = []
         devices = self._everywhere.device_set
         for x, array in zip(inputs, _core.device_arrays(inputs), strict=True):
             if isinstance(array, Residuals):
-                found.append(self._everywhere)
+                layouts.append(self._everywhere)
             elif not isinstance(array, jax.Array) or array.sharding.device_set != devices:
                 put(x, self._everywhere)
-                found.append(self._everywhere)
+                layouts.append(self._everywhere)
             else:
-                found.append(simple(array.sharding))
-        return tuple(found)
+                layouts.append(simple(array.sharding))
+        return tuple(layouts)
 
     def _for(self, layouts: tuple) -> _Cut:
         program = self._programs.get(layouts)

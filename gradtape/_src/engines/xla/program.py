@@ -150,17 +150,17 @@ class XlaProgram:
             postponed = nullcontext() if kind in compiled.met else Postponed()
             run = starmap(_core.call_on_device, ((compiled.call, arrays, given),))
             del arrays  # arrays that are still referenced would be copied
-            found: list[Any] = []
+            outcome: list[Any] = []
             try:
                 # In one step, so that no interrupt comes between a run and its results.
                 if host is not None:
-                    found += host.serve(partial(_to_the_end, run))
+                    outcome += host.serve(partial(_to_the_end, run))
                 else:
                     with postponed, enable_x64(True) if wide else nullcontext():
-                        found += run
-                if found[0] is NotImplemented:
+                        outcome += run
+                if outcome[0] is NotImplemented:
                     continue  # another thread has changed a variable
-                status, outputs = self._finished(found[0], compiled, variables)
+                status, outputs = self._finished(outcome[0], compiled, variables)
                 compiled.met.add(kind)
                 if compiled.is_plain and not wide and np.ndarray not in kind:
                     # From now on a run is one native call, unless a value must be put on the device first.
@@ -169,8 +169,8 @@ class XlaProgram:
             except JaxRuntimeError as e:
                 self._raise(e, host)
             except BaseException:
-                if found and found[0] is not NotImplemented:
-                    self._finished(found[0], compiled, variables)
+                if outcome and outcome[0] is not NotImplemented:
+                    self._finished(outcome[0], compiled, variables)
                 raise
             if not status:
                 return outputs
@@ -182,12 +182,12 @@ class XlaProgram:
             if host is not None:
                 host.repeat()
 
-    def _finished(self, found: list[Any], compiled: _Compiled, variables: tuple) -> tuple[int, list[Any]]:
+    def _finished(self, outcome: list[Any], compiled: _Compiled, variables: tuple) -> tuple[int, list[Any]]:
         """The status and outputs of a run. If it did not fail, all variables have their new values.
 
         Variables whose arrays were donated have them already; after a run that failed, these equal the old ones.
         """
-        status, arrays = (int(found[-1]), found[:-1]) if compiled.has_status else (0, found)
+        status, arrays = (int(outcome[-1]), outcome[:-1]) if compiled.has_status else (0, outcome)
         outputs = self._behind_tokens(arrays, compiled) if any(compiled.structures) else arrays
         if variables and not status:
             n = len(outputs) - len(variables)
@@ -247,13 +247,13 @@ class XlaProgram:
             self._native = NATIVE.program(part), bool(effects)
         program, has_effects = self._native
         done = [x for results in host.results for x in results] if host is not None and has_effects else []
-        found = program.run([*map(read, inputs), *map(tensor_of, (*streams, *done))])
+        outputs = program.run([*map(read, inputs), *map(tensor_of, (*streams, *done))])
         if any(compiled.structures):
             raise errors.InternalError(
                 None, None, "an XLA program found something that native code would refuse, and native code did not."
             )  # fmt: skip
         with enable_x64(True):
-            return [jax.device_put(array_of(x), self._place) for x in found]
+            return [jax.device_put(array_of(x), self._place) for x in outputs]
 
     # ---- compiling ------------------------------------------------------------------------------
 
@@ -270,7 +270,7 @@ class XlaProgram:
 
     def _compile(self, tokens: dict[int, Residuals], room: int) -> _Compiled:
         structures: list[Any] = []
-        found: dict[str, bool] = {}
+        facts: dict[str, bool] = {}
         # The arrays of residuals take the place of their token.
         specs: list[Any] = []
         starts: list[int] = []
@@ -289,7 +289,7 @@ class XlaProgram:
             ]
             number = flat[end] if self._hosted else 0
             outputs, status = self.translation.run(given, flat[n:end], room, number)
-            found["status"] = status is not None
+            facts["status"] = status is not None
             if status is not None:
                 for k, i in enumerate(self._updates):
                     if i >= 0:
@@ -312,7 +312,7 @@ class XlaProgram:
                 keep_unused=True,
             )
             call = direct_call(jitted.lower(*specs).compile())
-        compiled = _Compiled(call, room, found["status"], list(structures))
+        compiled = _Compiled(call, room, facts["status"], list(structures))
         sizes = [1 if structure is None else structure.num_leaves for structure in structures]
         places = {i: sum(sizes[:k]) for k, i in enumerate(self._updates)}
         compiled.given_up = [(i, starts[i], places[i]) for i in self._donated]
@@ -329,8 +329,8 @@ class XlaProgram:
         return self._place
 
     @staticmethod
-    def _behind_tokens(found: list[Any], compiled: _Compiled) -> list[Any]:
-        left = iter(found)
+    def _behind_tokens(arrays: list[Any], compiled: _Compiled) -> list[Any]:
+        left = iter(arrays)
         return [
             next(left) if structure is None else Residuals.take(left, structure)
             for structure in compiled.structures
@@ -340,10 +340,10 @@ class XlaProgram:
 def _to_the_end(run: Iterable[Any]) -> list[Any]:
     """The results of a run, when all its work on the host is done."""
     with enable_x64(True):
-        found = list(run)
-        jax.block_until_ready(found)
+        results = list(run)
+        jax.block_until_ready(results)
         jax.effects_barrier()
-    return found
+    return results
 
 
 def _alias(tensor: Any) -> Any:

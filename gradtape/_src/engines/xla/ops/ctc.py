@@ -85,8 +85,8 @@ def _forward(x: Any, labels: Any, label_length: Any, logit_length: Any, blank: i
     emitted = jnp.take_along_axis(jax.nn.log_softmax(x), jnp.broadcast_to(label, (steps, *label.shape)), 2)
     emitted = jnp.maximum(jnp.where(used, emitted, _NEVER), _NEVER)
 
-    def advance(carry: tuple[Any, Any], now: tuple[Any, Any]) -> tuple[tuple[Any, Any], None]:
-        (a, total), (t, emit) = carry, now
+    def advance(carry: tuple[Any, Any], frame: tuple[Any, Any]) -> tuple[tuple[Any, Any], None]:
+        (a, total), (t, emit) = carry, frame
         jumped = jnp.where(jumps, _shifted(a, 2, _NEVER), _NEVER)
         reached = _log_sum(jnp.stack([a, _shifted(a, 1, _NEVER), jumped]), 0) + emit
         reached = jnp.maximum(reached, _NEVER)

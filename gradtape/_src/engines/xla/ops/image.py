@@ -80,8 +80,8 @@ def _corners(
 
 def _neighbours(points: Array, size: int, slope: bool) -> list[tuple[Array, Array]]:
     """The pixels below and above each point along an axis, and their weights, which are zero outside."""
-    known = (points >= 0) & (points <= size - 1)
-    low, high = (jnp.where(known, f(points), 0).astype(jnp.int32) for f in (jnp.floor, jnp.ceil))
+    inside = (points >= 0) & (points <= size - 1)
+    low, high = (jnp.where(inside, f(points), 0).astype(jnp.int32) for f in (jnp.floor, jnp.ceil))
     part = jnp.ones_like(points) if slope else points - low
     rest = -part if slope else 1 - part
-    return [(low, jnp.where(known, rest, 0)), (high, jnp.where(known, part, 0))]
+    return [(low, jnp.where(inside, rest, 0)), (high, jnp.where(inside, part, 0))]

@@ -39,10 +39,12 @@ def tridiagonal_solve(diagonals: Array, rhs: Array, partial_pivoting: bool, pert
         rest = (below_it[0] - factor * row[1], below_it[1] - factor * third, below_it[2] - factor * row[2])
         return rest, (pivot, row[1], third, row[2])
 
-    def substitute(known: tuple[Array, Array], row: tuple[Array, ...]) -> tuple[tuple[Array, Array], Array]:
+    def substitute(
+        previous: tuple[Array, Array], row: tuple[Array, ...]
+    ) -> tuple[tuple[Array, Array], Array]:
         pivot, second, third, right = row
-        x = (right - second * known[0] - third * known[1]) / pivot
-        return (x, known[0]), x
+        x = (right - second * previous[0] - third * previous[1]) / pivot
+        return (x, previous[0]), x
 
     last, rows = lax.scan(eliminate, (main[0], above[0], b[0]), (below[1:], (main[1:], above[1:], b[1:])))
     x = last[2] / fixed(last[0])
@@ -68,11 +70,11 @@ def banded_triangular_solve(
     check(diagonals[..., 0, :] != 0)
     rows = jnp.moveaxis(diagonals, -1, 0)[..., None]
 
-    def substitute(known: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+    def substitute(previous: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
         """`known` holds the previous results, the nearest first."""
         coefficients, right = row
-        x = (right - jnp.sum(coefficients[..., 1:, :] * known, -2)) / coefficients[..., 0, :]
-        return jnp.concatenate([x[..., None, :], known], -2)[..., : count - 1, :], x
+        x = (right - jnp.sum(coefficients[..., 1:, :] * previous, -2)) / coefficients[..., 0, :]
+        return jnp.concatenate([x[..., None, :], previous], -2)[..., : count - 1, :], x
 
     b = jnp.moveaxis(rhs, -2, 0)
     nothing = jnp.zeros((*b.shape[1:-1], count - 1, b.shape[-1]), b.dtype)

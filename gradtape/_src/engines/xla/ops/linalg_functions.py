@@ -15,9 +15,9 @@ def expm(x: Array) -> Array:
     wide = x.dtype in (jnp.float64, jnp.complex128)
     degree, limit = (13, 5.371920351148152) if wide else (7, 3.925724783138660)
     norm = jnp.max(jnp.sum(jnp.abs(x), -1), -1)[..., None, None]
-    known = jnp.isfinite(norm)
-    halvings = jnp.where(known & (norm > limit), jnp.ceil(jnp.log2(norm / limit)), 0)
-    small = jnp.where(known, x, 0) * (2.0**-halvings).astype(x.dtype)
+    finite = jnp.isfinite(norm)
+    halvings = jnp.where(finite & (norm > limit), jnp.ceil(jnp.log2(norm / limit)), 0)
+    small = jnp.where(finite, x, 0) * (2.0**-halvings).astype(x.dtype)
     even, odd = _parts(small, degree)
     odd = product(small, odd)
     out = solve(even - odd, even + odd, False, check=lambda regular: None)
@@ -28,7 +28,7 @@ def expm(x: Array) -> Array:
 
     most = jnp.max(halvings)
     _, out = lax.while_loop(lambda state: state[0] < most, squared, (jnp.zeros((), most.dtype), out))
-    return jnp.where(known, out, jnp.nan)
+    return jnp.where(finite, out, jnp.nan)
 
 
 def _parts(x: Array, degree: int) -> tuple[Array, Array]:

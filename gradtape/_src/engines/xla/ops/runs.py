@@ -19,9 +19,9 @@ def take_runs(x: Array, starts: Array, lengths: Array, places: Array, size: int,
     out = jnp.zeros((size, *x.shape[1:]), x.dtype)
     if not out.size or not x.size or not len(starts):
         return out
-    found, at = _moved(size, places, lengths, starts)
+    inside, at = _moved(size, places, lengths, starts)
     rows = jnp.take(x, at, axis=0, mode="clip")
-    return jnp.where(found.reshape(-1, *[1] * (x.ndim - 1)), rows, out)
+    return jnp.where(inside.reshape(-1, *[1] * (x.ndim - 1)), rows, out)
 
 
 def add_runs(x: Array, starts: Array, lengths: Array, places: Array, size: int, *, check: _Check) -> Array:
@@ -32,8 +32,8 @@ def add_runs(x: Array, starts: Array, lengths: Array, places: Array, size: int, 
     out = jnp.zeros((size, *x.shape[1:]), x.dtype)
     if not out.size or not x.size or not len(starts):
         return out
-    found, at = _moved(x.shape[0], starts, lengths, places)
-    return out.at[jnp.where(found, at, size)].add(x, mode="drop")
+    inside, at = _moved(x.shape[0], starts, lengths, places)
+    return out.at[jnp.where(inside, at, size)].add(x, mode="drop")
 
 
 def _moved(count: int, first: Array, lengths: Array, other: Array) -> tuple[Array, Array]:

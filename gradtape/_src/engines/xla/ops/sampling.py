@@ -41,8 +41,8 @@ def truncated_normal(state: Any, shape: Any, dtype: Any, *, results: list[Any]) 
         number, filled, values = carry
         for x in draw(number):
             fits = jnp.abs(x) < 2
-            here = fits[:, None] & (filled[:, None] == slots)  # nowhere once all slots are filled
-            values, filled = jnp.where(here, x[:, None], values), filled + fits
+            chosen = fits[:, None] & (filled[:, None] == slots)  # nowhere once all slots are filled
+            values, filled = jnp.where(chosen, x[:, None], values), filled + fits
         return number + 1, filled, values
 
     empty = jnp.zeros((groups, width), jnp.float64 if wide else jnp.float32)
