@@ -95,24 +95,24 @@ def save(
 ) -> None:
     """Stores a module in a folder, for `load`.
 
-    It stores the classes and attributes of the module and of those inside it: variables, tensors,
-    arrays, numbers, strings, lists, dictionaries, functions and classes that can be imported, and
-    `tf.function`s of methods. If there is something else, and the module has functions with an `input_signature` or
-    that were called, these are stored as what they compute, and the module without its class.
+    It stores the classes and attributes of the module and of those inside it: variables, tensors, arrays, numbers,
+    strings, lists, dictionaries, functions and classes that can be imported, and `tf.function`s of methods. If
+    there is anything else, and the module has functions with an `input_signature` or that were called, these are
+    stored as sequences of op calls, and the module without its class.
 
     Args:
-      obj: a `tf.Module` or a Keras model; with `stablehlo`, that is all that is written of a Keras model.
+      obj: a `tf.Module` or a Keras model; with `stablehlo`, only StableHLO is written for a Keras model.
       export_dir: the folder.
       signatures: a function of a method of the module, or a dictionary of such functions, each with an
         `input_signature` or traced by `get_concrete_function`. Without it, the only method that is such a function, or
         the call of a Keras model, is "serving_default".
-      stablehlo: whether programs are written beside it, to `stablehlo/<name>`, which run where there is JAX and
-        neither gradtape nor the class: one for each signature, or without signatures for each method that is a
-        `tf.function` with an `input_signature`. A dictionary has options of `ConcreteFunction.export`.
+      stablehlo: whether to write programs, to `stablehlo/<name>`, that run with JAX, without gradtape and the
+      class: one for each signature, or without signatures for each method that is a `tf.function` with an
+      `input_signature`. A dictionary sets options of `ConcreteFunction.export`.
 
     Raises:
       ValueError: if `obj` is not a module, or holds something that cannot be stored; the error names it.
-      ImportError: if `stablehlo` is asked for, and JAX is not installed.
+      ImportError: if `stablehlo` is requested, and JAX is not installed.
     """
     if stablehlo is not False and not isinstance(obj, Module) and hasattr(type(obj), "get_config"):
         obj.export(os.fspath(export_dir), verbose=False, **(stablehlo if isinstance(stablehlo, dict) else {}))
@@ -231,9 +231,7 @@ class _Writer:
 
     def __init__(self, folder: str, by_class: bool) -> None:
         self._folder = folder
-        self._by_class = (
-            by_class  # whether the code of modules and functions is that of the program that loads
-        )
+        self._by_class = by_class  # whether classes and functions are looked up in the loading program
         self._calls = stored_calls.Writer(self.encode, self._tensor)
         self._models = 0
         self.objects: list[Any] = []
@@ -242,7 +240,7 @@ class _Writer:
         self._kept: list[Any] = []
 
     def encode(self, value: Any, path: str) -> Any:
-        """A value as JSON; `path` is what errors call it."""
+        """A value as JSON; `path` is its name in errors."""
         if value is None or isinstance(value, (bool, str)) or type(value) in (int, float):
             return value
         if id(value) in self._known:
@@ -364,11 +362,11 @@ def _archive(folder: str, number: int) -> str:
 def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
     """Restores a module that `save` stored: an object of the same class, which the program must have imported.
 
-    No code from the folder is run or imported; the top of this file lists what it may name. The endpoints of an exported
-    Keras model are methods of the result, `loaded.serve(x)`: XLA programs, run by JAX.
+    No code from the folder is run or imported; the top of this file lists what it may name. The endpoints of an
+    exported Keras model are methods of the result, `loaded.serve(x)`: XLA programs, run by JAX.
 
     Raises:
-      NotFoundError: if there is nothing stored.
+      NotFoundError: if nothing is stored there.
       NotImplementedError: if TensorFlow wrote it: gradtape cannot run its graphs.
       ImportError: if it names a class or function that the program has not defined.
       DataLossError: if it is damaged.
@@ -443,7 +441,7 @@ class _Reader:
             raise ValueError(f"there is no object {number}")
         stored = expect(self._stored[number], dict)
         cls = Restored if stored["class"] is None else stored_names.class_of(expect(stored["class"], str))
-        # Neither `__new__` nor `__init__` nor a property of the class is run.
+        # Neither `__new__` nor `__init__` nor any property of the class is run.
         made: Any = object.__new__(cls)
         self._objects[number] = made
         for name, attribute in expect(stored["attributes"], dict).items():
@@ -528,7 +526,7 @@ class _Reader:
             )
         return found
 
-    # All that a folder can hold.
+    # All that a folder can contain.
     KINDS: dict[str, Callable[[_Reader, Any], Any]] = {
         "object": _object, "variable": _variable, "tensor": _tensor, "array": _array, "scalar": _scalar,
         "dtype": _dtype, "shape": _shape, "spec": _spec, "function": _function, "method": _method,

@@ -31,7 +31,7 @@ class _CacheDataset(Unary):
         self._lock = Lock()
         self._kept: tuple[Table, list] | None = None
         self._list: list | None = None
-        self._found: dict[int, Any] = {}  # elements that were asked for by their number
+        self._found: dict[int, Any] = {}  # elements accessed by index
 
     def _at(self, index: int) -> Any:
         with self._lock:
@@ -45,7 +45,7 @@ class _CacheDataset(Unary):
         if self._kept is not None:
             return self._kept[0]
         table = self._input._table()
-        # What is computed is to be kept, not computed again.
+        # Computed rows are to be cached, not computed again.
         return None if table is None or table.is_computed else table
 
     def _chunks(self, run: Run) -> Iterator[Any]:
@@ -88,7 +88,7 @@ class _CacheDataset(Unary):
 
 
 def _as_table(elements: list) -> Table | None:
-    """Elements of one shape as a table; None if they are not that, or there are none."""
+    """Elements of one shape as a table; None if shapes differ, or there are none."""
     if not elements:
         return None
     parts = columns(elements)
@@ -101,7 +101,7 @@ def _as_table(elements: list) -> Table | None:
 
 
 class _SnapshotDataset(_CacheDataset):
-    """As `cache` in a file, in a folder of its own."""
+    """The same as `cache` in a file, in a separate folder."""
 
     def __init__(self, source: Any, path: Any) -> None:
         folder = strings(path)[0]

@@ -1,4 +1,4 @@
-"""Several datasets as one: zip, concatenate, choose_from_datasets, sample_from_datasets."""
+"""Combines several datasets: zip, concatenate, choose_from_datasets, sample_from_datasets."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class _ZipDataset(Dataset):
             return None
         count = max(len(k) for k in kinds if k is not None)
         if count > 1:
-            # Batches of different sizes meet in step: the short ones come last in all of them, or nothing is known.
+            # Batch sizes of several inputs match if the short batches come last in all of them; otherwise nothing
+            # is known.
             sizes = {d._size() for d in self._inputs}
             if len(sizes) > 1 or any(len(k) not in (1, count) for k in kinds if k is not None):
                 return None
@@ -90,7 +91,7 @@ class _ZipDataset(Dataset):
 
 
 def _whole(parts: tuple) -> tuple:
-    """Parts side by side; raises what one of them could not be made for, when all were asked for."""
+    """Parts side by side; raises the error of a part that could not be made, after all were read."""
     failures = [part for part in parts if type(part) is Failure]
     if failures:
         raise next((f for f in failures if f.interrupts), failures[0]).error
@@ -98,7 +99,7 @@ def _whole(parts: tuple) -> tuple:
 
 
 def _outer(datasets: Any) -> Any:
-    """The structure of datasets with lists as leaves."""
+    """The structure of datasets, with lists as leaves."""
     if isinstance(datasets, list) or not nest.is_nested(datasets):
         return None
     kind = nest._kind(datasets)
@@ -107,7 +108,7 @@ def _outer(datasets: Any) -> Any:
 
 
 def _merged(datasets: Sequence[Any], look: bool) -> Any:
-    """The spec that covers the elements of all; TypeError if they are of different forms."""
+    """The spec that covers the elements of all datasets; TypeError if their structures differ."""
     specs = [d._spec(look) for d in datasets]
     if any(s is None for s in specs):
         return None
@@ -169,7 +170,7 @@ class _ConcatenateDataset(Several):
 
 
 class _DirectedInterleaveDataset(Several):
-    """Elements of several datasets, in the order that a dataset of numbers says."""
+    """Elements of several datasets, in the order given by a dataset of indices."""
 
     def __init__(self, selector: Any, datasets: Sequence[Any], stop_on_empty: bool) -> None:
         super().__init__(datasets)
@@ -183,7 +184,7 @@ class _DirectedInterleaveDataset(Several):
         chosen, *sizes = [d._size() for d in self._inputs]
         if chosen != INFINITE:
             return UNKNOWN
-        # All go on, or one of them does that is never left.
+        # It is endless if all inputs are, or if one is that is never left.
         endless = all if self._stop else any
         return INFINITE if endless(s == INFINITE for s in sizes) else UNKNOWN
 
@@ -235,7 +236,7 @@ def choose_from_datasets(datasets: Any, choice_dataset: Any, stop_on_empty_datas
 
 
 class _Choices(Dataset):
-    """Numbers of datasets, drawn with probabilities that a dataset gives, again for each number."""
+    """Indices of datasets, drawn with probabilities from another dataset, new ones for each index."""
 
     def __init__(self, weights: Any, seed: Any, rerandomize: bool | None) -> None:
         self._seeds = _RandomDataset(seed, rerandomize).batch(2)

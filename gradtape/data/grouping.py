@@ -20,7 +20,7 @@ from gradtape.data.structure import DatasetSpec, columns, packer, spec_of
 
 
 class ListDataset(Dataset):
-    """Elements that are there already."""
+    """A dataset of given elements."""
 
     def __init__(self, elements: list, spec: Any = None) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class ListDataset(Dataset):
 
 
 def example(spec: Any) -> Any:
-    """Something that a spec describes, for functions whose results are to be described."""
+    """An example for a spec, to find the spec of a function's result."""
     if isinstance(spec, DatasetSpec):
         return ListDataset([], spec.element_spec)
     if not isinstance(spec, TensorSpec) or spec.shape.rank is None:
@@ -57,7 +57,7 @@ def example(spec: Any) -> Any:
 
 
 class _WindowDataset(Unary):
-    """Windows over the elements, each a dataset; for elements with parts, a dataset per part."""
+    """Windows over the elements, each a dataset; for elements with several parts, a dataset per part."""
 
     def __init__(self, source: Any, size: Any, shift: Any, stride: Any, drop_remainder: Any) -> None:
         super().__init__(source)
@@ -110,7 +110,7 @@ class _WindowDataset(Unary):
                 specs = flat or [None] * len(parts)
                 yield pack([ListDataset(list(p), s) for p, s in zip(parts, specs, strict=True)])
             if self._shift >= len(held):
-                # Elements between windows are passed over; a short window was the last one.
+                # Elements between windows are skipped; a short window is the last one.
                 last = len(held) < reach
                 between = self._shift - len(held)
                 held = []
@@ -128,7 +128,7 @@ class _WindowDataset(Unary):
 
 
 class _GroupByWindowDataset(Unary):
-    """Elements collected by a key until there are enough of them."""
+    """Elements collected by key until there are enough of them."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class _GroupByWindowDataset(Unary):
         spec = self._input._spec()
 
         def add(element: Any) -> list:
-            """What is complete with this element: a pair of a key and its elements, or nothing."""
+            """A pair of a key and its elements, if this element completes the window, or nothing."""
             key = self._key(*arguments(element))
             k = int(key)
             if k not in sizes:
@@ -283,7 +283,7 @@ def bucket_by_sequence_length(
 
 
 def _bounded(shapes: Any, spec: Any, limit: int) -> Any:
-    """Padded shapes whose open sizes are the longest of a bucket."""
+    """Padded shapes whose open sizes are the upper limit of the bucket."""
 
     def leaf(s: Any, shape: Any) -> Any:
         return [limit if d is None or d == -1 else d for d in shape]

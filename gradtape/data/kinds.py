@@ -1,7 +1,7 @@
-"""The kinds of datasets, and what traces them: each is imported when a program first uses it.
+"""The kinds of datasets, and the functions that trace them; each is imported on first use.
 
-Kinds extend `Dataset`, and methods of `Dataset` make kinds. The circle is open here: `kinds._MapDataset` is found in
-its module when it is asked for.
+Kinds extend `Dataset`, and methods of `Dataset` create kinds. This module breaks the circle: `kinds._MapDataset` is
+looked up in its module when it is needed.
 """
 
 from __future__ import annotations

@@ -68,12 +68,12 @@ def make_batched_features_dataset(
 
 
 class SqlDataset(Dataset):
-    """The rows that a query of an SQLite database gives, a tuple of one value per column.
+    """The rows returned by a query of an SQLite database, a tuple of one value per column.
 
     Args:
       driver_name: "sqlite".
       data_source_name: the file.
-      query: in SQL.
+      query: the SQL query.
       output_types: a dtype per column.
     """
 

@@ -17,17 +17,17 @@ from gradtape.sparse.tensor import SparseTensor, SparseTensorSpec
 
 
 def dense(value: Any) -> Any:
-    """A sparse tensor as what NumPy can have of it."""
+    """A sparse tensor in a form that NumPy can represent."""
     return to_dense(value)
 
 
 def sparse_spec(shape: Any, dtype: Any) -> SparseTensorSpec:
-    """The spec of sparse tensors, for files that say it."""
+    """The spec of sparse tensors, as stored in files."""
     return SparseTensorSpec(shape, dtype)
 
 
 class _SparseBatchDataset(Batches):
-    """Every element of the tensors is an element of the batch, zeros too."""
+    """Sparse batches in which every element of the tensors is stored, including zeros."""
 
     _op = "sparse_batch"
 

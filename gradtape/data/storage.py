@@ -1,8 +1,8 @@
 """Datasets in files: `save`, `load`, and the files of `cache`.
 
-A file of elements is a file of records, each with its checksum (`gradtape/io/framing.py`). The first is JSON and
-says what an element is made of; then comes a record for each element: for each part its sizes, then its bytes;
-the last is JSON and says how many there are. A file appears under its name once it is complete.
+A file of elements is a file of records, each with a checksum (`gradtape/io/framing.py`). The first is JSON and
+describes the structure of an element; then follows a record for each element: for each part its sizes, then its
+bytes; the last is JSON and has the number of elements. The file gets its name when it is complete.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAGIC = "gradtape elements 2"
 _SAVED, _CONTENTS = "elements", "dataset.json"
 
 
-# ---- what an element is made of -----------------------------------------------------------------
+# ---- the structure of elements ------------------------------------------------------------------
 
 
 def _describe(structure: Any) -> Any:
@@ -107,7 +107,7 @@ def _encoded(part: Any) -> bytes:
 
 
 def _tensors(record: bytes, specs: list[TensorSpec]) -> Iterator[Any]:
-    """The tensors that an element is made of."""
+    """The tensors of an element."""
     file = io.BytesIO(record)
     for spec in specs:
         (rank,) = file.read(1)
@@ -140,7 +140,7 @@ def _strings(raw: bytes) -> list[bytes]:
 def write_through(
     source: Iterator[Any], path: str, spec: Any = None, compressed: bool = False
 ) -> Iterator[Any]:
-    """The same elements, written to a file on their way. Unless all were taken there is no file."""
+    """The same elements, written to a file along the way. If not all are taken, no file is made."""
     temporary = f"{path}.{os.getpid()}.incomplete"
     file: Any = None
     count = 0
@@ -222,7 +222,7 @@ def read_elements(path: str) -> Iterator[Any]:
 
 
 def save(dataset: Any, path: Any, compression: Any = None, shard_func: Any = None) -> None:
-    """`Dataset.save`: a file per shard, and one that says which there are, and how many elements are in them."""
+    """`Dataset.save`: a file per shard, and an index of the files with their numbers of elements."""
     folder = strings(path)[0]
     os.makedirs(folder, exist_ok=True)
     compressed = compression == "GZIP"
@@ -290,7 +290,7 @@ def load(path: Any, element_spec: Any = None, compression: Any = None, reader_fu
 
 
 def _contents(folder: str) -> tuple[Any, dict[str, int]]:
-    """The spec of what was saved in a folder, and the numbers of elements of its files."""
+    """The spec of a saved dataset, and the number of elements of each of its files."""
     path = os.path.join(folder, _CONTENTS)
     if not os.path.exists(path):  # written before there were shards
         return read_spec(os.path.join(folder, _SAVED)), {_SAVED: UNKNOWN}
