@@ -182,6 +182,6 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'gradtape.backend' has no attribute {name!r}")
     module, there = _WHERE[name]
-    found: Any = importlib.import_module(module)
-    globals()[name] = found = found if there == "." else getattr(found, there)
-    return found
+    value: Any = importlib.import_module(module)
+    globals()[name] = value = value if there == "." else getattr(value, there)
+    return value

@@ -320,8 +320,8 @@ class _Writer:
     def _what_can_be(self, module: Module, path: str) -> dict[str, Any]:
         """The attributes and functions of a module that is stored without its class."""
         prefix = "" if path == "the module" else f"{path}."
-        found = {n: f for n, f in _all_functions(module).items() if _is_of_use(f)}
-        attributes = {n: self.encode(f, prefix + n) for n, f in found.items()}
+        functions = {n: f for n, f in _all_functions(module).items() if _is_of_use(f)}
+        attributes = {n: self.encode(f, prefix + n) for n, f in functions.items()}
         for name, value in vars(module).items():
             if name in _SKIPPED or name.startswith("__") or isinstance(value, Function):
                 continue
@@ -399,16 +399,16 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
         stored = expect(content["signatures"], dict)
         named = {key: reader.decode(f) for key, f in stored.items()}
         if isinstance(root, Module):
-            made: Any = root
+            result: Any = root
         elif _is_keras(root):
-            made = LoadedModel(root)
+            result = LoadedModel(root)
             serve = _keras().signature_of(root)
             if not named and serve is not None:
                 named[DEFAULT_SERVING_SIGNATURE_DEF_KEY] = serve
         else:
             raise ValueError("its root is no module")
-        vars(made)["signatures"] = {key: Signature(key, f) for key, f in named.items()}
-    return made
+        vars(result)["signatures"] = {key: Signature(key, f) for key, f in named.items()}
+    return result
 
 
 class _NothingThere(errors.NotFoundError, OSError):
@@ -442,13 +442,13 @@ class _Reader:
         stored = expect(self._stored[number], dict)
         cls = Restored if stored["class"] is None else stored_names.class_of(expect(stored["class"], str))
         # Neither `__new__` nor `__init__` nor any property of the class is run.
-        made: Any = object.__new__(cls)
-        self._objects[number] = made
+        obj: Any = object.__new__(cls)
+        self._objects[number] = obj
         for name, attribute in expect(stored["attributes"], dict).items():
             if name.startswith("__") and not (name == "__call__" and cls is Restored):
                 raise ValueError(f"an attribute has the name {name!r}")
-            vars(made)[name] = self.decode(attribute)
-        return made
+            vars(obj)[name] = self.decode(attribute)
+        return obj
 
     def _keras(self, content: list) -> Any:
         number, checksum = (expect(x, int) for x in content)
@@ -459,9 +459,9 @@ class _Reader:
     def _variable(self, content: dict[str, Any]) -> Any:
         key = content["key"]
         if key not in self._variables:
-            made = Variable(self._tensor(key), trainable=expect(content["trainable"], bool))
-            made._handle_name = expect(content["name"], str)
-            self._variables[key] = made
+            variable = Variable(self._tensor(key), trainable=expect(content["trainable"], bool))
+            variable._handle_name = expect(content["name"], str)
+            self._variables[key] = variable
         return self._variables[key]
 
     def _tensor(self, key: str) -> Any:
@@ -503,8 +503,8 @@ class _Reader:
     def _method(self, parts: list) -> Any:
         owner, name = self.decode(parts[0]), expect(parts[1], str)
         # Looked up on the class, so that no property runs.
-        found = inspect.getattr_static(type(owner), name)
-        python = found.python_function if isinstance(found, Function) else found
+        attribute = inspect.getattr_static(type(owner), name)
+        python = attribute.python_function if isinstance(attribute, Function) else attribute
         if not isinstance(owner, Module) or not isinstance(python, types.FunctionType):
             raise ValueError(f"{name!r} is no method of a module")
         return types.MethodType(python, owner)
@@ -519,12 +519,12 @@ class _Reader:
         return tuple(self.decode(v) for v in expect(items, list))
 
     def _name(self, name: str) -> Any:
-        found = stored_names.allowed(expect(name, str))
-        if found is None:
+        value = stored_names.allowed(expect(name, str))
+        if value is None:
             raise stored_names.unknown(
                 name, "is neither an op of gradtape nor a function beside a class of this program"
             )
-        return found
+        return value
 
     # All that a folder can contain.
     KINDS: dict[str, Callable[[_Reader, Any], Any]] = {

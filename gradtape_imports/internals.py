@@ -193,19 +193,19 @@ def module(parts: list[str]) -> ModuleType:
     if row is not None and row.startswith("code ") and ";" not in row:
         return _code(row)
     full = f"tensorflow.{path}"
-    made = _made[path] = ModuleType(full, f"What there is of {full}: see `gradtape_imports/internals.py`.")
-    made.__path__ = []
-    vars(made)["__getattr__"] = _Lookup(path, row or "", vars(made))
-    return made
+    new = _made[path] = ModuleType(full, f"What there is of {full}: see `gradtape_imports/internals.py`.")
+    new.__path__ = []
+    vars(new)["__getattr__"] = _Lookup(path, row or "", vars(new))
+    return new
 
 
 def has(path: str) -> bool:
     """Whether there is a module, or a name of one: `python.util.nest.flatten`."""
     parts = path.split(".")
     try:
-        found: Any = module(parts[:1])
+        value: Any = module(parts[:1])
         for part in parts[1:]:
-            found = getattr(found, part)
+            value = getattr(value, part)
     except AttributeError:
         return False
     return True
@@ -229,10 +229,10 @@ class _Lookup:
                 self._other = dict(pair.split("=") for pair in part.split())
 
     def __call__(self, name: str) -> Any:
-        found = None if name.startswith("__") else self._found(name)
-        if found is not None:
-            self._names[name] = found
-            return found
+        value = None if name.startswith("__") else self._found(name)
+        if value is not None:
+            self._names[name] = value
+            return value
         raise AttributeError(
             f"tensorflow.{self._path} has no {name!r} where `tensorflow` is gradtape: the module is internal to TensorFlow, "
             "and gradtape has the names of it that were seen in use. Hint: look for a public name of the same meaning."
@@ -260,13 +260,13 @@ def _code(part: str) -> ModuleType:
 
 
 def _at(path: str) -> Any:
-    found: Any = importlib.import_module("gradtape")
+    value: Any = importlib.import_module("gradtape")
     for part in path.split("."):
-        if isinstance(found, ModuleType) and not hasattr(found, part):
+        if isinstance(value, ModuleType) and not hasattr(value, part):
             try:
-                found = importlib.import_module(f"{found.__name__}.{part}")
+                value = importlib.import_module(f"{value.__name__}.{part}")
                 continue
             except ModuleNotFoundError:
                 pass
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value

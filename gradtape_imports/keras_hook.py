@@ -115,9 +115,9 @@ class _Served(importlib.abc.Loader):
             names.update((m, importlib.import_module(f"{PACKAGE}.ops.{m}")) for m in _OPS)
             if place == _TENSORFLOW:  # Keras 3.16 looks for functions in there
                 names["ops"] = importlib.import_module(f"{PACKAGE}.ops")
-            for where, wanted in _FLAT.items():
+            for where, wanted_names in _FLAT.items():
                 source = importlib.import_module(f"{PACKAGE}.{where}")
-                names.update((n, getattr(source, n)) for n in wanted)
+                names.update((n, getattr(source, n)) for n in wanted_names)
         module.__dict__.update(names)
 
 
@@ -238,10 +238,10 @@ def _allow(module: Any) -> None:
     if hasattr(module, "PLUGGABLE_BACKENDS"):
         module.PLUGGABLE_BACKENDS = module.PLUGGABLE_BACKENDS | {NAME}
     elif hasattr(module, "DynamicBackend"):
-        known = module.DynamicBackend.__getattr__
+        original = module.DynamicBackend.__getattr__
 
         def lookup(self: Any, name: str) -> Any:
-            return getattr(module.backend_module, name) if self._backend == NAME else known(self, name)
+            return getattr(module.backend_module, name) if self._backend == NAME else original(self, name)
 
         module.DynamicBackend.__getattr__ = lookup
 

@@ -24,6 +24,6 @@ class _Alias(importlib.metadata.Distribution):
 
 def find(context: Any = None) -> Iterator[importlib.metadata.Distribution]:
     """The one package, if `context` asks for it, or for all."""
-    wanted = getattr(context, "name", None)
-    if wanted is None or wanted.lower() == "tensorflow":
+    name = getattr(context, "name", None)
+    if name is None or name.lower() == "tensorflow":
         yield _Alias()

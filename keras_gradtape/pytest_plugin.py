@@ -95,12 +95,12 @@ EXCLUDED = Path(__file__).with_name("excluded_tests.txt")
 @functools.cache
 def exclusions() -> list[tuple[str, str]]:
     """Names of tests, classes or files, or how names start ("...*"), and the reason why they fail."""
-    found = []
+    out = []
     for line in EXCLUDED.read_text().splitlines():
         test, _, reason = line.partition("  # ")
         if test.strip() and not test.startswith("#"):
-            found.append((test.strip(), reason.strip()))
-    return found
+            out.append((test.strip(), reason.strip()))
+    return out
 
 
 def _reason(name: str) -> str:

@@ -59,7 +59,7 @@ def _sum(path: str) -> int:
 
 def _classes(config: Any) -> dict[str, Any]:
     """The classes of the program that a configuration names."""
-    found: dict[str, Any] = {}
+    classes: dict[str, Any] = {}
     parts = [config]
     while parts:
         part = parts.pop()
@@ -69,16 +69,16 @@ def _classes(config: Any) -> dict[str, Any]:
         module, name, registered = part["module"], part["class_name"], part.get("registered_name")
         if module is None or module == "builtins" or str(module).split(".")[0] == "keras":
             continue
-        known = keras.saving.get_registered_object(registered) if registered else None
-        cls = known or vars(sys.modules.get(str(module), object)).get(str(name))
+        registered_class = keras.saving.get_registered_object(registered) if registered else None
+        cls = registered_class or vars(sys.modules.get(str(module), object)).get(str(name))
         is_layer = isinstance(cls, type) and issubclass(cls, keras.layers.Layer)
-        if known is None and not is_layer:
+        if registered_class is None and not is_layer:
             raise ImportError(
                 f"saved_model.load: {module}:{name} is no layer or model that this program has defined. Hint: import "
                 "what defines the class before loading."
             )
-        found[str(name)] = cls
-    return found
+        classes[str(name)] = cls
+    return classes
 
 
 def signature_of(model: Any) -> Any:

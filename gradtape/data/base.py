@@ -50,10 +50,10 @@ class Run:
 
     def keep(self, owner: Any, make: Callable[[], Any]) -> Any:
         """The state of `owner`; created on first use."""
-        found = self._kept.get(id(owner))
-        if found is None:
-            found = self._kept[id(owner)] = (owner, make())
-        return found[1]
+        entry = self._kept.get(id(owner))
+        if entry is None:
+            entry = self._kept[id(owner)] = (owner, make())
+        return entry[1]
 
     def draw(self, stage: Any, generator: Any) -> tuple[int, int]:
         """The seeds of a pass over a stage: new ones, or those of the iteration that is repeated."""
@@ -83,14 +83,14 @@ class Run:
 
 def _stages(dataset: Any) -> dict[int, str]:
     """The stages of a pipeline, numbered in an order that is the same in another process."""
-    found: dict[int, str] = {}
+    numbers: dict[int, str] = {}
     waiting = [dataset]
     while waiting:
         stage = waiting.pop()
-        if id(stage) not in found:
-            found[id(stage)] = str(len(found))
+        if id(stage) not in numbers:
+            numbers[id(stage)] = str(len(numbers))
             waiting.extend(stage._inputs)
-    return found
+    return numbers
 
 
 def number(value: Any, op: str, what: str) -> int:
@@ -202,12 +202,12 @@ class DatasetBase:
 
     def _deterministic(self) -> bool | None:
         """The option for the order in which threads return elements."""
-        found = None
+        inherited = None
         for source in self._inputs:
             said = source._deterministic()
-            found = found if said is None else said
+            inherited = inherited if said is None else said
         own = None if self._options is None else self._options.deterministic
-        return found if own is None else own
+        return inherited if own is None else own
 
     def _first(self) -> Any:
         """The first element, for stages that need one to know their spec."""
@@ -304,10 +304,10 @@ class DatasetBase:
           InvalidArgumentError: if there is no element, or more than one.
         """
         elements = iter(self)  # type: ignore[call-overload]
-        found = list(zip(elements, range(2), strict=False))
-        if len(found) != 1:
-            raise invalid("Dataset was empty." if not found else "Dataset had more than one element.")
-        return found[0][0]
+        pairs = list(zip(elements, range(2), strict=False))
+        if len(pairs) != 1:
+            raise invalid("Dataset was empty." if not pairs else "Dataset had more than one element.")
+        return pairs[0][0]
 
     def options(self) -> Options:
         """The options of the dataset, including those of its inputs."""

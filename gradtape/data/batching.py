@@ -179,8 +179,8 @@ class _UnbatchDataset(Unary):
         kinds = self._input._kinds()
         if kinds is None:
             return None
-        found = [_rows_of(k) for k in kinds]
-        return [r for i, r in enumerate(found) if r not in found[:i]]
+        rows = [_rows_of(k) for k in kinds]
+        return [r for i, r in enumerate(rows) if r not in rows[:i]]
 
     def _size(self) -> int:
         n, spec = self._input._size(), self._input._spec()

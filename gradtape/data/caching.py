@@ -54,13 +54,13 @@ class _CacheDataset(Unary):
         return self._keep_chunks(self._input._table(), self._input._chunks(run))
 
     def _keep_chunks(self, table: Table, chunks: Iterator[Any]) -> Iterator[Any]:
-        kept = []
+        taken = []
         for chunk in chunks:
-            kept.append(chunk)
+            taken.append(chunk)
             yield chunk
         with self._lock:
             if self._kept is None:
-                self._kept = (table, kept)
+                self._kept = (table, taken)
 
     def _elements(self, run: Run) -> Iterator[Any]:
         if self._list is not None:
@@ -73,18 +73,18 @@ class _CacheDataset(Unary):
         return Raising(self._keep_elements(Guarded(self._input._iterate(run))))
 
     def _keep_elements(self, source: Iterator[Any]) -> Iterator[Any]:
-        kept = []
+        taken = []
         for element in source:
             if type(element) is not Failure:
-                kept.append(element)
+                taken.append(element)
             yield element
         with self._lock:
             if self._list is None and self._kept is None:
-                table = _as_table(kept)
+                table = _as_table(taken)
                 if table is None:
-                    self._list = kept
+                    self._list = taken
                 else:
-                    self._kept = (table, [range(len(kept))])
+                    self._kept = (table, [range(len(taken))])
 
 
 def _as_table(elements: list) -> Table | None:

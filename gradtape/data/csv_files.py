@@ -153,14 +153,14 @@ class CsvDataset(Dataset):
 
 def _infer(fields: Sequence[str], na_value: str) -> Any:
     """The narrowest type that fits all fields of a column."""
-    known = [f for f in fields if f not in ("", na_value)]
+    texts = [f for f in fields if f not in ("", na_value)]
     for dtype in (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64):
         try:
             if dtype.is_integer:
                 limits = np.iinfo(dtype.as_numpy_dtype)
-                if all(limits.min <= int(f) <= limits.max for f in known):
+                if all(limits.min <= int(f) <= limits.max for f in texts):
                     return dtype
-            elif all(np.isfinite(dtype.as_numpy_dtype(float(f))) or not np.isfinite(float(f)) for f in known):
+            elif all(np.isfinite(dtype.as_numpy_dtype(float(f))) or not np.isfinite(float(f)) for f in texts):
                 return dtype
         except ValueError:
             continue
@@ -223,13 +223,13 @@ def make_csv_dataset(
         columns = _inferred_columns(names, how, header, chosen, na_value, num_rows_for_inference)
     else:
         columns = [_Column(d) for d in column_defaults]
-    made: Any = _CsvRows(names, columns, chosen, how, header, na_value)
+    dataset: Any = _CsvRows(names, columns, chosen, how, header, na_value)
     if ignore_errors:
-        made = made.ignore_errors()
+        dataset = dataset.ignore_errors()
     if shuffle:
-        made = made.shuffle(shuffle_buffer_size, shuffle_seed)
-    made = made.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
-    by_name = _Named(made, labels, label_name)
+        dataset = dataset.shuffle(shuffle_buffer_size, shuffle_seed)
+    dataset = dataset.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
+    by_name = _Named(dataset, labels, label_name)
     return by_name.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
 
 

@@ -271,12 +271,12 @@ class Dataset(DatasetBase):
 
     def apply(self, transformation_func: Callable) -> Dataset:
         """`transformation_func(self)`, for steps written as functions."""
-        made = transformation_func(self)
-        if not isinstance(made, DatasetBase):
+        result = transformation_func(self)
+        if not isinstance(result, DatasetBase):
             raise TypeError(
-                f"`transformation_func` must return a `tf.data.Dataset` object. Got {type(made)}."
+                f"`transformation_func` must return a `tf.data.Dataset` object. Got {type(result)}."
             )
-        return made  # type: ignore[return-value]
+        return result  # type: ignore[return-value]
 
     def rejection_resample(
         self, class_func: Callable, target_dist: Any, initial_dist: Any = None, seed: Any = None,

@@ -123,19 +123,19 @@ def assert_cardinality(expected_cardinality: Any) -> Callable[[Any], Any]:
 
 def pad_to_cardinality(cardinality: Any, mask_key: str = "valid") -> Callable[[Any], Any]:
     """A step for `Dataset.apply`: pads a dataset of dicts with elements of zeros, and adds a mask of valid elements."""
-    wanted = number(cardinality, "pad_to_cardinality", "cardinality")
+    count = number(cardinality, "pad_to_cardinality", "cardinality")
 
     def pad(dataset: Any) -> Any:
         spec, size = dataset.element_spec, dataset._size()
         if not isinstance(spec, dict):
             raise ValueError(f"pad_to_cardinality: expected elements that are dicts; got {spec}.")
-        if size < 0 or size > wanted:
+        if size < 0 or size > count:
             raise ValueError(
-                f"pad_to_cardinality: expected a dataset of at most {wanted} elements, whose number is known; got {size}."
+                f"pad_to_cardinality: expected a dataset of at most {count} elements, whose number is known; got {size}."
             )
         zeros = nest.map_structure(lambda s: ops.zeros([d or 0 for d in s.shape], s.dtype), spec)
         filler = Dataset.from_tensors({**zeros, mask_key: False}).repeat()
-        return dataset.map(lambda x: {**x, mask_key: True}).concatenate(filler).take(wanted)
+        return dataset.map(lambda x: {**x, mask_key: True}).concatenate(filler).take(count)
 
     return pad
 
@@ -216,13 +216,13 @@ def from_list(elements: Any, name: str | None = None) -> Any:
     if not elements:
         raise ValueError("Invalid `elements`. `elements` should not be empty. If you want an empty dataset, use "
                          "`tf.data.Dataset.range(0)`.")  # fmt: skip
-    made = [normalise(e) for e in elements]
-    for e in made[1:]:
+    normalised = [normalise(e) for e in elements]
+    for e in normalised[1:]:
         try:
-            nest.assert_same_structure(made[0], e)
+            nest.assert_same_structure(normalised[0], e)
         except (TypeError, ValueError) as error:
             raise ValueError(f"Elements have different structures: {error}") from error
-    return ListDataset(made)
+    return ListDataset(normalised)
 
 
 def save(

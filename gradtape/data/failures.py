@@ -107,21 +107,21 @@ def flattened(source: Iterator[Any], begin: Callable[[Any], Iterator[Any]]) -> I
 
 def gathered(source: Guarded, count: int) -> Any:
     """The next elements: a list of `count`, or as many as there are; the failure if one could not be made."""
-    found: list = []
-    while len(found) < count:
+    out: list = []
+    while len(out) < count:
         try:
             element = next(source)
         except StopIteration:
             break
         if type(element) is Failure:
             return element
-        found.append(element)
-    return found
+        out.append(element)
+    return out
 
 
-def filled(held: list, count: int, source: Guarded) -> Iterator[Failure]:
+def filled(out: list, count: int, source: Guarded) -> Iterator[Failure]:
     """Appends elements and failures to a list until it has `count`, or the source ends. Yields interrupts."""
-    while len(held) < count:
+    while len(out) < count:
         try:
             element = next(source)
         except StopIteration:
@@ -129,7 +129,7 @@ def filled(held: list, count: int, source: Guarded) -> Iterator[Failure]:
         if type(element) is Failure and element.interrupts:
             yield element
         else:
-            held.append(element)
+            out.append(element)
 
 
 def attempt(function: Callable, *args: Any) -> Any:

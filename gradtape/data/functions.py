@@ -84,16 +84,16 @@ class DataFunction:
 
     def _as_element(self, result: Any) -> Any:
         try:
-            made = normalise(tuple(result) if isinstance(result, list) else result)
+            element = normalise(tuple(result) if isinstance(result, list) else result)
         except (TypeError, ValueError) as e:
             raise TypeError(
                 f"Unsupported return value from function passed to Dataset.{self.name}(): {result!r}. {e}"
             ) from e
-        if all(part is None for part in nest.flatten(made)):
+        if all(part is None for part in nest.flatten(element)):
             raise invalid(
                 f"Dataset.{self.name}: the function returned {result!r}; expected tensors. Hint: a `return`."
             )
-        return made
+        return element
 
     def _body(self, *args: Any) -> Any:
         given = nest.map_structure(lambda x: x, args)  # a copy, because `(d, d.pop("label"))` is common
@@ -173,8 +173,10 @@ class DataFunction:
         concrete = self.concrete(specs)
         if concrete is None:
             return None
-        found = [TensorSpec(v.shape, dtypes.BY_CODE[v.dtype]) for v in concrete.graph_function.graph.outputs]
-        flat = concrete._unplaced(found)
+        output_specs = [
+            TensorSpec(v.shape, dtypes.BY_CODE[v.dtype]) for v in concrete.graph_function.graph.outputs
+        ]
+        flat = concrete._unplaced(output_specs)
         structure = concrete._structure
         if structure is None:
             return flat[0]
@@ -182,8 +184,8 @@ class DataFunction:
 
     def result_of(self, specs: tuple) -> Any:
         """The spec of the result for specs with unknown sizes; None if it depends on values."""
-        found = self.result(specs) if is_defined(specs) else None
-        return self._static(specs) if found is None else found
+        exact = self.result(specs) if is_defined(specs) else None
+        return self._static(specs) if exact is None else exact
 
     def _static(self, specs: tuple) -> Any:
         """The spec of the result, from a trace for unknown sizes."""

@@ -68,21 +68,21 @@ class _GeneratorDataset(Dataset):
         try:
             is_tensor = isinstance(value, (_core.Tensor, _core.Variable))
             if is_tensor or spec.dtype is dtypes.string or not self._through_arrays:
-                made = ops.convert_to_tensor(value, spec.dtype)
+                tensor = ops.convert_to_tensor(value, spec.dtype)
             else:
-                made = ops.convert_to_tensor(np.asarray(value, dtype=spec.dtype.as_numpy_dtype), spec.dtype)
+                tensor = ops.convert_to_tensor(np.asarray(value, dtype=spec.dtype.as_numpy_dtype), spec.dtype)
         except (TypeError, ValueError, OverflowError) as e:
             wrong = "could not be converted to the expected type. The expected type was"
             what = f"{wrong} {spec.dtype.name}" if self._through_arrays else f"{_MISFIT} {spec}"
             raise invalid(
                 f"TypeError: `generator` yielded an element that {what}, but the yielded element was {value}."
             ) from e
-        if not spec.shape.is_compatible_with(made.shape):
+        if not spec.shape.is_compatible_with(tensor.shape):
             raise invalid(
-                f"TypeError: `generator` yielded an element of shape {made.shape} where an element of shape {spec.shape} "
+                f"TypeError: `generator` yielded an element of shape {tensor.shape} where an element of shape {spec.shape} "
                 "was expected."
             )
-        return made
+        return tensor
 
 
 class _Yielded:

@@ -94,13 +94,13 @@ class _WindowDataset(Unary):
         reach = (self._window - 1) * self._stride + 1
         spec = self._input._spec()
         flat = None if spec is None else nest.flatten(spec)
-        held: list = []
+        buffer: list = []
         pack: Any = None
         while True:
-            yield from filled(held, reach, source)
-            if not held or (self._drop and len(held) < reach):
+            yield from filled(buffer, reach, source)
+            if not buffer or (self._drop and len(buffer) < reach):
                 return
-            inside = held[: reach : self._stride]
+            inside = buffer[: reach : self._stride]
             failure = next((x for x in inside if type(x) is Failure), None)
             if failure is not None:
                 yield failure
@@ -109,19 +109,19 @@ class _WindowDataset(Unary):
                 parts = columns(inside)
                 specs = flat or [None] * len(parts)
                 yield pack([ListDataset(list(p), s) for p, s in zip(parts, specs, strict=True)])
-            if self._shift >= len(held):
+            if self._shift >= len(buffer):
                 # Elements between windows are skipped; a short window is the last one.
-                last = len(held) < reach
-                between = self._shift - len(held)
-                held = []
+                last = len(buffer) < reach
+                between = self._shift - len(buffer)
+                buffer = []
                 while between and not last:
-                    yield from filled(held, 1, source)
-                    between, last = between - 1, not held
-                    held.clear()
+                    yield from filled(buffer, 1, source)
+                    between, last = between - 1, not buffer
+                    buffer.clear()
                 if last:
                     return
             else:
-                del held[: self._shift]
+                del buffer[: self._shift]
 
 
 # ---- groups -------------------------------------------------------------------------------------
@@ -164,8 +164,8 @@ class _GroupByWindowDataset(Unary):
         key = TensorSpec((), dtypes.int64)
         if not eager:
             self._window.concrete((key,))
-        made = None if spec is None else self._reduce.sketch((key, DatasetSpec(spec)))
-        self._known = None if made is None else made._spec()
+        example_result = None if spec is None else self._reduce.sketch((key, DatasetSpec(spec)))
+        self._known = None if example_result is None else example_result._spec()
 
     @staticmethod
     def _as_dataset(result: Any) -> Any:
@@ -228,13 +228,13 @@ def _as_key(result: Any) -> Any:
             f"Tensor conversion requested dtype int64 for Tensor with dtype {result.dtype.name}: group_by_window needs "
             f"keys of type int64; got {result!r}. Hint: tf.cast(key, tf.int64)."
         )
-    found = ops.convert_to_tensor(result, dtypes.int64)
-    if found.ndim:
+    key = ops.convert_to_tensor(result, dtypes.int64)
+    if key.ndim:
         raise ValueError(
             "Invalid `key_func`. `key_func` must return a single `tf.int64` scalar tensor but its return type is "
-            f"{spec_of(found)}."
+            f"{spec_of(key)}."
         )
-    return found
+    return key
 
 
 def bucket_by_sequence_length(

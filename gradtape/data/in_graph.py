@@ -124,8 +124,8 @@ class Feed:
             if not self.known:
                 return 0
             specs = [(t._dims, t.dtype._code) for t in run[1]]
-            for kind, known in enumerate(self._specs):
-                if specs == known:
+            for kind, expected in enumerate(self._specs):
+                if specs == expected:
                     return kind
             raise errors.InvalidArgumentError(
                 None, None, f"for: an element of a dataset is {specs}; expected one of {self._specs}."
@@ -336,13 +336,13 @@ IN_WORLDS.update({Feed.any_element: _sketched, Feed.next: _sketched})
 
 def fold(dataset: Any, state: Any, reduce_func: Callable) -> Any:
     """`dataset.reduce(state, reduce_func)` in a trace."""
-    now = [state]
+    current = [state]
 
     def body(element: Any) -> None:
-        now[0] = conv(reduce_func)(now[0], element)
+        current[0] = conv(reduce_func)(current[0], element)
 
     def put(values: list) -> None:
-        now[0] = values[0]
+        current[0] = values[0]
 
-    for_elements(dataset, None, body, lambda: [now[0]], put, ["state"], LoopOptions())
-    return now[0]
+    for_elements(dataset, None, body, lambda: [current[0]], put, ["state"], LoopOptions())
+    return current[0]

@@ -37,5 +37,5 @@ MODULES = {name: module for module, names in _NAMES.items() for name in names.sp
 def __getattr__(name: str) -> Any:
     if name not in MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(f"gradtape.data.{MODULES[name]}"), name)
-    return found
+    value = globals()[name] = getattr(importlib.import_module(f"gradtape.data.{MODULES[name]}"), name)
+    return value

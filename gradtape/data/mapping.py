@@ -73,10 +73,10 @@ class _MapDataset(Functional):
 
     def _spec(self, look: bool = False) -> Any:
         spec = self._input._spec(look)
-        found = None if spec is None else self._function.result_of(arguments(spec))
-        if found is None and look:
-            found = spec_of_result(self._function, arguments(self._input._first()))
-        return found
+        of_result = None if spec is None else self._function.result_of(arguments(spec))
+        if of_result is None and look:
+            of_result = spec_of_result(self._function, arguments(self._input._first()))
+        return of_result
 
     def _likely(self) -> Any:
         likely = self._input._likely()
@@ -117,13 +117,13 @@ class _MapDataset(Functional):
 
 def _truth(result: Any) -> Any:
     """The result of a predicate, which must be a bool."""
-    made = normalise(result)
-    if not isinstance(made, _core.Tensor) or made.dtype is not dtypes.bool or made.ndim:
+    truth = normalise(result)
+    if not isinstance(truth, _core.Tensor) or truth.dtype is not dtypes.bool or truth.ndim:
         raise ValueError(
             "Invalid `predicate`. `predicate` must return a `tf.bool` scalar tensor, but its return type is "
-            f"{spec_of(made)}."
+            f"{spec_of(truth)}."
         )
-    return made
+    return truth
 
 
 class _FilterDataset(Functional):
@@ -225,19 +225,19 @@ class _ScanDataset(Functional):
 
     def _spec(self, look: bool = False) -> Any:
         spec, state = self._input._spec(look), spec_of(self._state)
-        found = None if spec is None else self._function.result_of((state, spec))
-        while found is not None and same_form(state, found[0]) and common(state, found[0]) != state:
+        pair = None if spec is None else self._function.result_of((state, spec))
+        while pair is not None and same_form(state, pair[0]) and common(state, pair[0]) != state:
             # Sizes of the state that change are unknown; with them unknown, others may change.
-            state = common(state, found[0])
-            found = self._function.result_of((state, spec))
-        if found is None and look:
-            found = spec_of_result(self._function, (self._state, self._input._first()))
-        return None if found is None else found[1]
+            state = common(state, pair[0])
+            pair = self._function.result_of((state, spec))
+        if pair is None and look:
+            pair = spec_of_result(self._function, (self._state, self._input._first()))
+        return None if pair is None else pair[1]
 
     def _likely(self) -> Any:
         likely = self._input._likely()
-        found = None if likely is None else self._function.result((spec_of(self._state), likely))
-        return None if found is None else found[1]
+        pair = None if likely is None else self._function.result((spec_of(self._state), likely))
+        return None if pair is None else pair[1]
 
     def _kinds(self) -> list | None:
         kinds = self._input._kinds()
@@ -272,8 +272,8 @@ class _FlatMapDataset(Functional):
         super().__init__(source)
         self._function = DataFunction(map_func, self._op, self._as_dataset, eager=True)
         spec = source._spec()
-        made = None if spec is None else self._function.sketch(arguments(spec))
-        self._known = None if made is None else made._spec()
+        example_result = None if spec is None else self._function.sketch(arguments(spec))
+        self._known = None if example_result is None else example_result._spec()
 
     def _as_dataset(self, result: Any) -> Any:
         if not isinstance(result, DatasetBase):

@@ -51,8 +51,8 @@ class _ShuffleDataset(Unary):
         if room == UNKNOWN and size < 0:
             if size == INFINITE:
                 raise invalid("Dataset.shuffle: a dataset without an end needs a buffer_size.")
-            known = list(chunks)
-            chunks, size = iter(known), sum(map(len, known))
+            all_chunks = list(chunks)
+            chunks, size = iter(all_chunks), sum(map(len, all_chunks))
         # A buffer that holds all elements need not be larger; the order is the same.
         room = max(1, size) if size >= 0 and (room == UNKNOWN or room > size) else room
         return rows.shuffle(chunks, room, run.draw(self, self._seeds))

@@ -152,17 +152,17 @@ def _filling(value: Any, dtype: Any) -> Any:
     """A padding value as a NumPy value of the type of its part."""
     if value is None:
         return b"" if dtype is dtypes.string else dtype.as_numpy_dtype(0)
-    made = normalise(value)
-    if made.shape.rank:
+    filling = normalise(value)
+    if filling.shape.rank:
         raise ValueError(
-            f"Invalid `padding_values`. `padding_values` values should be scalars, but got {made.shape}."
+            f"Invalid `padding_values`. `padding_values` values should be scalars, but got {filling.shape}."
         )
-    if made.dtype is not dtype:
+    if filling.dtype is not dtype:
         raise TypeError(
-            f"Invalid `padding_values`. `padding_values` values type {made.dtype} does not match type {dtype} of "
+            f"Invalid `padding_values`. `padding_values` values type {filling.dtype} does not match type {dtype} of "
             f"the corresponding input component. Hint: tf.constant({value!r}, tf.{dtype.name})."
         )
-    return made.numpy()
+    return filling.numpy()
 
 
 def _padded(parts: Sequence[Any], shape: TensorShape | None, filling: Any) -> Any:

@@ -152,10 +152,10 @@ class FixedLengthRecordDataset(FileDataset):
 def list_files(file_pattern: Any, shuffle: bool | None, seed: Any) -> Any:
     """`Dataset.list_files`."""
     patterns = strings(file_pattern)
-    found = sorted({f for p in patterns for f in glob.glob(os.path.expanduser(p))})
-    if not found:
+    names = sorted({f for p in patterns for f in glob.glob(os.path.expanduser(p))})
+    if not names:
         raise invalid(f"No files matched pattern: {', '.join(patterns)}")
-    files: Any = Dataset.from_tensor_slices(found)
+    files: Any = Dataset.from_tensor_slices(names)
     if shuffle or shuffle is None:
-        files = files.shuffle(len(found), seed)
+        files = files.shuffle(len(names), seed)
     return files

@@ -37,9 +37,9 @@ def rejection_resample(
         if lowest == 1:
             return originals
 
-    def chances(now: Any) -> Any:
+    def chances(frequencies: Any) -> Any:
         """For each class, the probability that an element is kept; and the probability of an original element."""
-        ratio = target / (now + _TINY)
+        ratio = target / (frequencies + _TINY)
         lowest = ops.reduce_min(ratio)
         return (ratio - lowest) / (ops.reduce_max(ratio) - lowest), lowest
 
@@ -56,8 +56,8 @@ def _estimated(classes: Any, count: int) -> Any:
 
     def counted(seen: Any, some: Any) -> Any:
         seen = seen + ops.reduce_sum(ops.one_hot(some, count, dtype=dtypes.int64), 0)
-        now = ops.cast(seen / ops.reduce_sum(seen), dtypes.float32)
-        return seen, ops.tile(ops.expand_dims(now, 0), [_COUNTED_AT_ONCE, 1])
+        frequencies = ops.cast(seen / ops.reduce_sum(seen), dtypes.float32)
+        return seen, ops.tile(ops.expand_dims(frequencies, 0), [_COUNTED_AT_ONCE, 1])
 
     before = ops.fill([count], np.int64(_SEEN_BEFORE))
     return classes.batch(_COUNTED_AT_ONCE).scan(before, counted).unbatch()

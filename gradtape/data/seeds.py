@@ -18,11 +18,11 @@ _BLOCK = 1024
 def bits(seeds: tuple[int, int], skip: int, count: int) -> np.ndarray:
     """`count` random 32-bit numbers of a stream, after the first `skip`, as int64."""
     first = skip // 4
-    wanted = skip - 4 * first + count
-    found = random_bits(
-        _random.stream(_random.signed(seeds[0]), _random.signed(seeds[1]), first), [wanted], dtypes.uint32
+    total = skip - 4 * first + count
+    numbers = random_bits(
+        _random.stream(_random.signed(seeds[0]), _random.signed(seeds[1]), first), [total], dtypes.uint32
     )
-    return found.numpy()[wanted - count :].astype(np.int64)
+    return numbers.numpy()[total - count :].astype(np.int64)
 
 
 class Draws:

@@ -124,14 +124,14 @@ def _tensors(record: bytes, specs: list[TensorSpec]) -> Iterator[Any]:
 
 
 def _strings(raw: bytes) -> list[bytes]:
-    found, at = [], 0
+    out, at = [], 0
     while at < len(raw):
         (n,) = struct.unpack_from("<q", raw, at)
         if not 0 <= n <= len(raw) - at - 8:
             raise ValueError(f"a string of {n} bytes")
-        found.append(raw[at + 8 : at + 8 + n])
+        out.append(raw[at + 8 : at + 8 + n])
         at += 8 + n
-    return found
+    return out
 
 
 # ---- files --------------------------------------------------------------------------------------
@@ -242,10 +242,10 @@ def save(dataset: Any, path: Any, compression: Any = None, shard_func: Any = Non
 
 
 def _as_shard(result: Any) -> Any:
-    found = normalise(result)
-    if not (is_tensor(found) and found.dtype is dtypes.int64 and found.ndim == 0):
-        raise invalid(f"`shard_func` must return a scalar int64; got {found!r}.")
-    return found
+    shard = normalise(result)
+    if not (is_tensor(shard) and shard.dtype is dtypes.int64 and shard.ndim == 0):
+        raise invalid(f"`shard_func` must return a scalar int64; got {shard!r}.")
+    return shard
 
 
 def _sharded(dataset: Any, shard_of: Any) -> dict:
@@ -282,11 +282,11 @@ def load(path: Any, element_spec: Any = None, compression: Any = None, reader_fu
     if reader_func is None and len(files) == 1:
         return files[0]
     shards = ListDataset(files, DatasetSpec(spec))
-    read = reader_func or (lambda found: found.interleave(lambda d: d, cycle_length=max(1, len(files))))
-    made = read(shards)
-    if not isinstance(made, DatasetBase):
-        raise TypeError(f"load: `reader_func` must return a `Dataset` object. Got {type(made)}.")
-    return made
+    read = reader_func or (lambda datasets: datasets.interleave(lambda d: d, cycle_length=max(1, len(files))))
+    result = read(shards)
+    if not isinstance(result, DatasetBase):
+        raise TypeError(f"load: `reader_func` must return a `Dataset` object. Got {type(result)}.")
+    return result
 
 
 def _contents(folder: str) -> tuple[Any, dict[str, int]]:
@@ -295,10 +295,10 @@ def _contents(folder: str) -> tuple[Any, dict[str, int]]:
     if not os.path.exists(path):  # written before there were shards
         return read_spec(os.path.join(folder, _SAVED)), {_SAVED: UNKNOWN}
     with open_file(path) as file, reading(f"{path}: this is no saved dataset of gradtape's: "):
-        found = json_of(file.read())
-        if found["format"] != _MAGIC:
-            raise ValueError(f"its format is {found['format']!r}")
-        files = {expect(name, str): expect(n, int) for name, n in expect(found["files"], dict).items()}
+        content = json_of(file.read())
+        if content["format"] != _MAGIC:
+            raise ValueError(f"its format is {content['format']!r}")
+        files = {expect(name, str): expect(n, int) for name, n in expect(content["files"], dict).items()}
         if any(os.path.basename(name) != name for name in files):
             raise ValueError("it names files of other folders")
-        return _structure(found["element"]), files
+        return _structure(content["element"]), files

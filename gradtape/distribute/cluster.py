@@ -253,8 +253,8 @@ def counts_of(text: str) -> list[int]:
     >>> counts_of("2(x3),1")
     [2, 2, 2, 1]
     """
-    found = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
-    return [int(n) for n, times in found for _ in range(int(times or 1))]
+    groups = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
+    return [int(n) for n, times in groups for _ in range(int(times or 1))]
 
 
 class TPUClusterResolver(ClusterResolver):

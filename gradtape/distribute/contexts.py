@@ -44,9 +44,9 @@ _default: list[Strategy] = []  # the strategy of a program that opened none
 
 
 def _where() -> tuple[Strategy, ReplicaContext | None]:
-    now = _place.now()
-    if now is not None:
-        return now
+    place = _place.now()
+    if place is not None:
+        return place
     if _program.strategy is not None:
         return _program.strategy, None
     return _default[0], ReplicaContext(_default[0])

@@ -124,12 +124,12 @@ class JaxCarrier:
     def _program(self, kind: str, n: int, dtype: Any) -> tuple[np.ndarray, Any, Any]:
         """A buffer, the array of JAX that reads it, and the program that takes the array."""
         key = (kind, n, np.dtype(dtype))
-        made = self._programs.get(key)
-        if made is None:
+        program = self._programs.get(key)
+        if program is None:
             if len(self._programs) >= _MOST:
                 del self._programs[next(iter(self._programs))]
-            made = self._programs[key] = self._make(_KINDS[kind], n, np.dtype(dtype))
-        return made
+            program = self._programs[key] = self._make(_KINDS[kind], n, np.dtype(dtype))
+        return program
 
     def _make(self, f: Callable, n: int, dtype: np.dtype) -> tuple[np.ndarray, Any, Any]:
         buffer = _aligned(n, dtype)
@@ -154,8 +154,8 @@ class JaxCarrier:
         self._under_way = program(whole)
 
     def rows(self) -> np.ndarray:
-        found, self._under_way = self._under_way, None
-        return np.asarray(found[0].addressable_data(0)).reshape(self.size, ROW)
+        arrays, self._under_way = self._under_way, None
+        return np.asarray(arrays[0].addressable_data(0)).reshape(self.size, ROW)
 
     def buffer(self, n: int, dtype: Any) -> np.ndarray:
         return self._program("sum", max(n, _LEAST), dtype)[0]
@@ -224,10 +224,10 @@ class _Silence:
 
     def end(self) -> None:
         """Standard output is what it was."""
-        kept, self._kept = self._kept, -1
-        if kept >= 0:
-            os.dup2(kept, 1)
-            os.close(kept)
+        saved, self._kept = self._kept, -1
+        if saved >= 0:
+            os.dup2(saved, 1)
+            os.close(saved)
 
 
 _silence = _Silence()
@@ -241,14 +241,14 @@ def _aligned(n: int, dtype: np.dtype) -> np.ndarray:
 
 def _open_sockets() -> dict[str, int]:
     """Sockets of this process and their file descriptors, where the system says so (Linux)."""
-    found = {}
+    sockets = {}
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc/self/fd"):
             with contextlib.suppress(OSError):
                 target = os.readlink(f"/proc/self/fd/{name}")
                 if target.startswith("socket:"):
-                    found[target] = int(name)
-    return found
+                    sockets[target] = int(name)
+    return sockets
 
 
 def _sockets() -> set[str]:

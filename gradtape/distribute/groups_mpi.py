@@ -61,10 +61,10 @@ class MpiCarrier:
 
     def buffer(self, n: int, dtype: Any) -> np.ndarray:
         key = n, np.dtype(dtype)
-        made = self._buffers.get(key)
-        if made is None:
-            made = self._buffers[key] = np.zeros(n, dtype)
-        return made
+        buffer = self._buffers.get(key)
+        if buffer is None:
+            buffer = self._buffers[key] = np.zeros(n, dtype)
+        return buffer
 
     def sum(self, buffer: np.ndarray) -> Any:
         total = np.empty_like(buffer)

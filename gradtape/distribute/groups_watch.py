@@ -148,13 +148,13 @@ class _Hub:
                     line.close()
                     if member is not None and not member.gone:
                         self._lose(member, gone=member.rank)
-            now = time.monotonic()
+            time_now = time.monotonic()
             for member in list(self._members.values()):
-                if not member.gone and now - member.heard > self._timeout:
+                if not member.gone and time_now - member.heard > self._timeout:
                     self._lose(member, silent=member.rank)
             if (
                 len(self._members) < self._size
-                and now - self._began > self._timeout
+                and time_now - self._began > self._timeout
                 and not self._told_missing
             ):
                 self._told_missing = True
@@ -300,8 +300,8 @@ class Watch:
                     self._handle(message)
                 if messages is None:
                     # Worker 0 leaves when it hears that another one is gone: that is not the reason.
-                    known = any(how != "left" for how, _ in self.lost.values())
-                    if not self._closed and not self._refused and not known:
+                    explained = any(how != "left" for how, _ in self.lost.values())
+                    if not self._closed and not self._refused and not explained:
                         self.lost.setdefault(0, ("gone", 0))
                     self._closed = True
                 self._changed.notify_all()
@@ -369,13 +369,13 @@ class Watch:
             "silent": f"has given no sign of life for {self.timeout:g} s",
             "left": "has finished its program, and takes no part",
         }
-        found: dict[str, list[int]] = {}
+        ranks_by_how: dict[str, list[int]] = {}
         for rank, (how, last) in self.lost.items():
             if how != "left" or last < at:
-                found.setdefault(how, []).append(rank)
-        if len(found) > 1:
-            found.pop("left", None)  # they have heard of it earlier, and ended
-        said = "; ".join(f"{self.names(ranks)} {words[how]}" for how, ranks in found.items())
+                ranks_by_how.setdefault(how, []).append(rank)
+        if len(ranks_by_how) > 1:
+            ranks_by_how.pop("left", None)  # they have heard of it earlier, and ended
+        said = "; ".join(f"{self.names(ranks)} {words[how]}" for how, ranks in ranks_by_how.items())
         text = f"{what or 'MultiWorkerMirroredStrategy'}: {said or 'a worker is gone'}"
         if cause:
             text += f" ({cause})"

@@ -154,10 +154,10 @@ class DistributedIterator:
 
     def get_next_as_optional(self) -> Any:
         """The next element if there is one: it has `has_value()` and `get_value()`."""
-        found = self._parts.get_next_as_optional()
-        if not bool(found.has_value()):
+        optional = self._parts.get_next_as_optional()
+        if not bool(optional.has_value()):
             return Optional.empty(self.element_spec)
-        return Optional(_joined(found.get_value()))
+        return Optional(_joined(optional.get_value()))
 
     def serialize(self) -> str:
         """How many elements were taken."""

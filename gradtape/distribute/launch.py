@@ -27,9 +27,9 @@ def free_addresses(n: int) -> list[str]:
     >>> len(set(free_addresses(3)))
     3
     """
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in held]
-    for s in held:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
+    for s in sockets:
         s.close()
     return addresses
 

@@ -73,8 +73,8 @@ class Cut(Unary):
         return None if likely is None else self._spec_of_parts(likely)
 
     def _kinds(self) -> list | None:
-        known = self._input._kinds()
-        return None if known is None else [self._spec_of_parts(kind) for kind in known]
+        kinds = self._input._kinds()
+        return None if kinds is None else [self._spec_of_parts(kind) for kind in kinds]
 
     def _elements(self, run: Run) -> Iterator[Any]:
         for element in self._input._iterate(run):
@@ -111,10 +111,10 @@ class InTurns(Unary):
         return None if likely is None else (likely,) * self._count
 
     def _kinds(self) -> list | None:
-        known, n = self._input._kinds(), self._count
-        if known is None or len(known) > 1 or not self._is_even():
+        kinds, n = self._input._kinds(), self._count
+        if kinds is None or len(kinds) > 1 or not self._is_even():
             return None
-        return [(known[0],) * n]
+        return [(kinds[0],) * n]
 
     def _size(self) -> int:
         size = self._input._size()

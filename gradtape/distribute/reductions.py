@@ -31,12 +31,12 @@ class ReduceOp(enum.Enum):
     @staticmethod
     def from_variable_aggregation(aggregation: VariableAggregation) -> ReduceOp:
         """The same as for variables."""
-        known = {VariableAggregation.SUM: ReduceOp.SUM, VariableAggregation.MEAN: ReduceOp.MEAN}
-        if aggregation not in known:
+        ops = {VariableAggregation.SUM: ReduceOp.SUM, VariableAggregation.MEAN: ReduceOp.MEAN}
+        if aggregation not in ops:
             raise ValueError(
                 f"Could not convert from `tf.VariableAggregation` {aggregation} to`tf.distribute.ReduceOp`"
             )
-        return known[aggregation]
+        return ops[aggregation]
 
 
 def as_reduce_op(value: Any) -> ReduceOp:

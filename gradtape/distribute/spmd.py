@@ -84,9 +84,9 @@ def run(strategy: Strategy, fn: Callable, args: tuple, kwargs: dict, engine: Any
         flat = [_leaf(x) for x in nest.flatten(result)]
         tensors = [x for leaf in flat for x in _tensors(leaf)]
         assigned = list(inner.assigned.values())
-        kept = [v for v in assigned if id(v) in loaded]
+        local = [v for v in assigned if id(v) in loaded]
         mirrored = [v for v in assigned if id(v) not in loaded]
-        apart = [*tensors, *(inner.state[id(v)] for v in kept)]
+        apart = [*tensors, *(inner.state[id(v)] for v in local)]
         inner.outputs = [inner.value_of(t) for t in (*apart, *(inner.state[id(v)] for v in mirrored))]
         _want_common(inner, len(parts), mirrored, len(apart))
     graph, draws = _with_streams(inner, len(parts))
@@ -103,12 +103,12 @@ def run(strategy: Strategy, fn: Callable, args: tuple, kwargs: dict, engine: Any
     rows = [results[k * n : (k + 1) * n] for k in range(len(apart))]
     for v, value in zip(mirrored, results[len(apart) * n :], strict=True):
         v._set(value)
-    for v, row in zip(kept, rows[len(tensors) :], strict=True):
+    for v, row in zip(local, rows[len(tensors) :], strict=True):
         for copy, value in zip(v._copies, row, strict=True):
             copy._set(value)
-    strategy._bring_together({id(v) for v in kept})
-    made = [nest.pack_sequence_as(result, _filled(flat, rows, r)) for r in range(n)]
-    return values.together(made, "strategy.run")
+    strategy._bring_together({id(v) for v in local})
+    of_replicas = [nest.pack_sequence_as(result, _filled(flat, rows, r)) for r in range(n)]
+    return values.together(of_replicas, "strategy.run")
 
 
 def _leaf(x: Any) -> Any:

@@ -86,8 +86,8 @@ class Strategy:
     @property
     def _axis(self) -> Any:
         """The replicas as a group, while one of them is traced for all: see `spmd`."""
-        now = spmd.axis.now()
-        return now[1] if now is not None and now[0] is self else None
+        current = spmd.axis.now()
+        return current[1] if current is not None and current[0] is self else None
 
     @property
     def _group(self) -> Any:
@@ -257,16 +257,16 @@ class Strategy:
         if not changed:
             return
         # In the order in which they were made, which is the same in all processes.
-        found = [v for key, v in self._living() if key in changed]
+        changed_variables = [v for key, v in self._living() if key in changed]
         with unrecorded():
-            totals = [v.aggregate() for v in found]
-            summed = [i for i, v in enumerate(found) if v.how in (variables.SUM, variables.MEAN)]
+            totals = [v.aggregate() for v in changed_variables]
+            summed = [i for i, v in enumerate(changed_variables) if v.how in (variables.SUM, variables.MEAN)]
             if self._group.size > 1:
-                rest = [i for i in range(len(found)) if i not in summed]
+                rest = [i for i in range(len(changed_variables)) if i not in summed]
                 for places, exchange in ((summed, collective.all_reduce), (rest, collective.broadcast)):
                     for i, x in zip(places, exchange(self._group, [totals[i] for i in places]), strict=True):
                         totals[i] = x
-            for v, total in zip(found, totals, strict=True):
+            for v, total in zip(changed_variables, totals, strict=True):
                 if v.how is variables.MEAN:
                     total = ops.cast(total / self.num_replicas_in_sync, v.dtype)
                 v.settle(total)
@@ -364,16 +364,18 @@ class Strategy:
 
     def distribute_datasets_from_function(self, dataset_fn: Callable, options: Any = None) -> Any:
         """The dataset that `dataset_fn(InputContext)` makes: replicas take its batches in turns."""
-        made = dataset_fn(self._input_context())
-        return made if self.num_replicas_in_sync == 1 else inputs.in_turns(self, made)
+        dataset = dataset_fn(self._input_context())
+        return dataset if self.num_replicas_in_sync == 1 else inputs.in_turns(self, dataset)
 
     experimental_distribute_datasets_from_function = distribute_datasets_from_function
 
     def experimental_distribute_values_from_function(self, value_fn: Callable) -> Any:
         """The values that `value_fn(ValueContext)` makes, one for each replica."""
         n = self._local_replicas
-        made = [value_fn(ValueContext(self._group.rank * n + r, self.num_replicas_in_sync)) for r in range(n)]
-        return made[0] if n == 1 else values.together(made, "value_fn")
+        all_values = [
+            value_fn(ValueContext(self._group.rank * n + r, self.num_replicas_in_sync)) for r in range(n)
+        ]
+        return all_values[0] if n == 1 else values.together(all_values, "value_fn")
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Any:
         """A dataset of the rows of arrays."""
@@ -411,9 +413,9 @@ class _Turns:
 
     def _add_new(self, replica: int | None) -> None:
         """Variables that were made in this run; in the turn of a replica, they have its value now."""
-        known = {key for key, _ in self._variables}
+        keys = {key for key, _ in self._variables}
         for key, v in self._strategy._living():
-            if key not in known:
+            if key not in keys:
                 self._variables.append((key, v))
                 self._held.append(None)
                 self._changed.add(key)
@@ -426,9 +428,9 @@ class _Turns:
         if self._marks:
             self(None)  # the turn of a replica that was interrupted
         with unrecorded():
-            for (key, v), held in zip(self._variables, self._held, strict=True):
+            for (key, v), state in zip(self._variables, self._held, strict=True):
                 if key not in self._changed:
-                    v.put_back(held)
+                    v.put_back(state)
         return self._changed
 
 
@@ -466,27 +468,27 @@ def local_devices(op: str, devices: Any) -> list[str]:
     Raises:
       ValueError: if there is no such device.
     """
-    known = [d.name for d in config.list_logical_devices()]
+    existing = [d.name for d in config.list_logical_devices()]
     if devices is None:
-        return [name for name in known if "GPU" in name] or [name for name in known if "CPU" in name]
-    found = []
+        return [name for name in existing if "GPU" in name] or [name for name in existing if "CPU" in name]
+    names = []
     for device in [devices] if isinstance(devices, str) else list(devices):
         name = getattr(device, "name", device)
         last = str(name).rsplit("/", 1)[-1]
         full = "/device:" + last.removeprefix("device:").upper() if last else ""
         full = full if ":" in full.removeprefix("/device:") else f"{full}:0"
-        if full not in known:
+        if full not in existing:
             raise ValueError(
-                f"{op}: there is no device {name!r}; expected some of {known}. Hint: "
+                f"{op}: there is no device {name!r}; expected some of {existing}. Hint: "
                 "tf.config.set_logical_device_configuration(tf.config.list_physical_devices('CPU')[0], "
                 "[tf.config.LogicalDeviceConfiguration()] * n) makes n logical devices of the CPU."
             )
-        if full in found:
+        if full in names:
             raise ValueError(f"{op}: device {name!r} is given twice; expected each device once.")
-        found.append(full)
-    if not found:
-        raise ValueError(f"{op}: there is no device; expected some of {known}.")
-    return found
+        names.append(full)
+    if not names:
+        raise ValueError(f"{op}: there is no device; expected some of {existing}.")
+    return names
 
 
 class MirroredStrategy(Strategy):

@@ -297,13 +297,13 @@ class SyncOnReadVariable(DistributedVariable):
             self._peek() if trace is None else (trace.state._values.get(id(self)), id(self) in trace.assigned)
         )
 
-    def put_back(self, held: Any) -> None:
+    def put_back(self, state: Any) -> None:
         """Gives it what it had: no replica has changed its value."""
         trace = _plain_trace()
         if trace is None:
-            self._set(held)
+            self._set(state)
             return
-        value, assigned = held
+        value, assigned = state
         trace.state._values.pop(id(self), None)
         if value is not None:
             trace.state._values[id(self)] = value

@@ -97,16 +97,16 @@ _joining = Lock()
 def _joined(key: tuple, module: str, timeout: float, *given: Any) -> groups.Group:
     """The group of a cluster; strategies that are made later use the same one."""
     with _joining:
-        found = _groups.get(key)
-        if found is None:
+        group = _groups.get(key)
+        if group is None:
             if _groups:
                 raise ValueError(
                     f"{_OP}: this process belongs to another cluster already: {next(iter(_groups))}."
                 )
             # JAX or MPI is imported here and never before.
             carrier, watch = importlib.import_module(module).connect(*given, timeout)
-            found = _groups[key] = groups.Group(carrier, watch, timeout)
-        return found
+            group = _groups[key] = groups.Group(carrier, watch, timeout)
+        return group
 
 
 class WorkersExtended(StrategyExtended):

@@ -56,8 +56,8 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Any:
     """
     x, dtype = in_float(image)
     power = gamma if isinstance(gamma, (int, float)) else as_tensor(gamma)
-    known = not isinstance(power, _core.Tensor) or power._symbol is None
-    if known and float(power) < 0:
+    has_value = not isinstance(power, _core.Tensor) or power._symbol is None
+    if has_value and float(power) < 0:
         raise ValueError("Gamma should be a non-negative real number.")
     return _back(_scalar(gain, x) * x ** _scalar(power, x), dtype)
 

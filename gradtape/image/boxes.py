@@ -51,12 +51,12 @@ def _hard(similar: Similarity, scores: np.ndarray, most: int, threshold: float, 
     """The best candidates, none of which is more similar to a better one than `threshold`."""
     left = np.argsort(-scores, kind="stable")
     left = left[scores[left] > least]
-    kept: list[int] = []
-    while left.size and len(kept) < most:
+    chosen: list[int] = []
+    while left.size and len(chosen) < most:
         best, left = int(left[0]), left[1:]
-        kept.append(best)
+        chosen.append(best)
         left = left[~(similar(best, left) > threshold)]
-    return np.array(kept, np.int32)
+    return np.array(chosen, np.int32)
 
 
 def _soft(similar: Similarity, scores: np.ndarray, most: int, sigma: float, least: float) -> tuple:
@@ -64,21 +64,21 @@ def _soft(similar: Similarity, scores: np.ndarray, most: int, sigma: float, leas
     # An entry: score, candidate, how many of those kept have already lowered the score.
     queue = [(-float(s), i, 0) for i, s in enumerate(scores) if s > least]
     heapq.heapify(queue)
-    kept: list[int] = []
+    chosen: list[int] = []
     new: list[float] = []
-    while queue and len(kept) < most:
+    while queue and len(chosen) < most:
         score, i, seen = heapq.heappop(queue)
         lowered = -score
-        for s in similar(i, np.array(kept[seen:][::-1], np.int64)) if len(kept) > seen else ():
+        for s in similar(i, np.array(chosen[seen:][::-1], np.int64)) if len(chosen) > seen else ():
             lowered = float(np.float32(lowered) * np.exp(np.float32(-0.5 / sigma) * s * s))
             if lowered <= least:
                 break
         if lowered == -score:
-            kept.append(i)
+            chosen.append(i)
             new.append(lowered)
         elif lowered > least:
-            heapq.heappush(queue, (-lowered, i, len(kept)))
-    return np.array(kept, np.int32), np.array(new, np.float32)
+            heapq.heappush(queue, (-lowered, i, len(chosen)))
+    return np.array(chosen, np.int32), np.array(new, np.float32)
 
 
 def _arguments(op: str, boxes: Any, scores: Any, most: Any, threshold: Any) -> tuple:
@@ -150,11 +150,11 @@ def non_max_suppression_with_scores(
     if sigma < 0:
         raise InvalidArgumentError(f"{op}: soft_nms_sigma must be non-negative; got {sigma}.")
     if sigma:
-        kept, new = _soft(_iou(b), s, most, sigma, least)
+        chosen, new = _soft(_iou(b), s, most, sigma, least)
     else:
-        kept = _best(b, s, most, threshold, least)
-        new = s[kept]
-    return _int32(kept), ops.convert_to_tensor(new.astype(s.dtype))
+        chosen = _best(b, s, most, threshold, least)
+        new = s[chosen]
+    return _int32(chosen), ops.convert_to_tensor(new.astype(s.dtype))
 
 
 def non_max_suppression_padded(
@@ -187,15 +187,15 @@ def non_max_suppression_padded(
             "differs from image to image."
         )
     rows, lines = b.reshape(-1, *b.shape[-2:]), s.reshape(-1, s.shape[-1])
-    found = []
+    chosen = []
     for box, score in zip(rows, lines, strict=True):
         _want_boxes(op, box, score)
-        found.append(_best(box, score, most, threshold, float(score_threshold)))
-    counts = np.array([len(f) for f in found])
+        chosen.append(_best(box, score, most, threshold, float(score_threshold)))
+    counts = np.array([len(f) for f in chosen])
     if not pad_to_max_output_size:
-        return _int32(found[0]), _int32(counts[0])
-    padded = np.zeros((len(found), most), np.int32)
-    for line, some in zip(padded, found, strict=True):
+        return _int32(chosen[0]), _int32(counts[0])
+    padded = np.zeros((len(chosen), most), np.int32)
+    for line, some in zip(padded, chosen, strict=True):
         line[: len(some)] = some
     return _int32(padded.reshape(*b.shape[:-2], most)), _int32(counts.reshape(b.shape[:-2]))
 
@@ -272,14 +272,14 @@ def combined_non_max_suppression(
     out_scores, out_classes = np.zeros((2, len(b), size), np.float32)
     counts = np.zeros(len(b), np.int32)
     for image, (box, score) in enumerate(zip(b, s, strict=True)):
-        found: list[tuple] = []
+        detections: list[tuple] = []
         for c in range(classes):
             own = box[:, min(c, box.shape[1] - 1)]
-            kept = _best(own, score[:, c], most, threshold, float(score_threshold))
-            found += [(score[i, c], c, own[i]) for i in kept]
-        found.sort(key=lambda f: -f[0])
-        counts[image] = len(found[:size])
-        for k, (value, c, corners) in enumerate(found[:size]):
+            chosen = _best(own, score[:, c], most, threshold, float(score_threshold))
+            detections += [(score[i, c], c, own[i]) for i in chosen]
+        detections.sort(key=lambda f: -f[0])
+        counts[image] = len(detections[:size])
+        for k, (value, c, corners) in enumerate(detections[:size]):
             out_scores[image, k], out_classes[image, k] = value, c
             out_boxes[image, k] = np.clip(corners, 0, 1) if clip_boxes else corners
     return CombinedNonMaxSuppression(

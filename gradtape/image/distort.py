@@ -124,11 +124,11 @@ def _sample(
     box = image
     for _ in range(attempts):
         aspect = bits.unit() * (high - low) + low
-        found = _random_box(bits, height, width, tuple(areas or (0.05, 1.0)), aspect)
-        if found is not None and any(
-            found.common(o) >= F(covered) * F(o.common(o)) for o in objects if o.common(o) >= 1
+        candidate = _random_box(bits, height, width, tuple(areas or (0.05, 1.0)), aspect)
+        if candidate is not None and any(
+            candidate.common(o) >= F(covered) * F(o.common(o)) for o in objects if o.common(o) >= 1
         ):
-            box = found
+            box = candidate
             break
     return _Sample(
         ops.convert_to_tensor(np.array([box.y1, box.x1, 0], np.int32)),

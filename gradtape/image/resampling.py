@@ -101,11 +101,11 @@ Operands = tuple[Any, Any, Any, Any, Any, Any]
 
 def operands_of(rows: tuple[Band, Band], columns: tuple[Band, Band], code: int) -> Operands:
     """Two matrices and their transposes as the operands of `resample`."""
-    made: list[Any] = []
+    operands: list[Any] = []
     for r, c in zip(rows, columns, strict=True):
-        made += [conversion.convert(np.append(r.first, c.first), _INT32)]
-        made += [conversion.convert(r.weights, code), conversion.convert(c.weights, code)]
-    return tuple(made)  # type: ignore[return-value]
+        operands += [conversion.convert(np.append(r.first, c.first), _INT32)]
+        operands += [conversion.convert(r.weights, code), conversion.convert(c.weights, code)]
+    return tuple(operands)  # type: ignore[return-value]
 
 
 @functools.lru_cache(maxsize=128)

@@ -135,20 +135,20 @@ class Fixed(Column):
         rows = [self.row(self.read(example), k) for k, example in enumerate(examples)]
         return [joined(rows, (*self.front, *self.shape), self.dtype)]
 
-    def row(self, found: Any, k: int) -> Any:
+    def row(self, values: Any, k: int) -> Any:
         """The values of one example."""
-        if found is None:
+        if values is None:
             if self.default is None:
                 raise InvalidArgumentError(
                     f"Feature: {self.key} (data type: {self.dtype.name}) is required but could not be found. (example {k})"
                 )
             return self.default
-        if len(found) != self.size:
+        if len(values) != self.size:
             raise InvalidArgumentError(
                 f"Key: {self.key}, Index: {k}.  Can't parse serialized Example: Number of {self.dtype.name} values != "
-                f"expected.  Values size: {len(found)} but output shape: {list(self.shape)}"
+                f"expected.  Values size: {len(values)} but output shape: {list(self.shape)}"
             )
-        return found
+        return values
 
 
 class Filled(Column):
@@ -259,15 +259,17 @@ class Placed(Column):
     def parts(self, examples: list[Example]) -> list:
         entries = []
         for k, example in enumerate(examples):
-            found = self.read(example, self.spec.value_key)
+            values = self.read(example, self.spec.value_key)
             columns = [self.read(example, key, _INT64) for key in self.keys]
-            lengths = {0 if c is None else len(c) for c in (found, *columns)}
+            lengths = {0 if c is None else len(c) for c in (values, *columns)}
             if len(lengths) > 1:
                 raise InvalidArgumentError(
                     f"Key: {self.key}: its values and places have different numbers: {sorted(lengths)} in example {k}."
                 )
             row = (
-                list(zip(zip(*map(list, columns), strict=True), found, strict=True)) if lengths != {0} else []
+                list(zip(zip(*map(list, columns), strict=True), values, strict=True))
+                if lengths != {0}
+                else []
             )
             for place, _ in row:
                 if any(not 0 <= p < n for p, n in zip(place, self.sizes, strict=True)):
@@ -331,10 +333,10 @@ class Ragged(Column):
         outer: list[int] = []
         inner: list[list[int]] = [[] for _ in self.partitions]
         for k, example in enumerate(examples):
-            found = self.read(example, self.spec.value_key)
-            found = [] if found is None else found
-            flat.extend(found)
-            count = len(found)
+            values = self.read(example, self.spec.value_key)
+            values = [] if values is None else values
+            flat.extend(values)
+            count = len(values)
             for level in range(len(self.partitions) - 1, -1, -1):
                 lengths = self.row_lengths(self.partitions[level], example, count, k)
                 inner[level].extend(lengths)
@@ -353,10 +355,10 @@ class Ragged(Column):
                     f"Key: {self.key}: {count} values are no rows of {partition.length} in example {k}."
                 )
             return [partition.length] * rows
-        found = self.read(example, partition.key, _INT64)
-        if found is None:
+        values = self.read(example, partition.key, _INT64)
+        if values is None:
             return []
-        given = np.asarray(found)
+        given = np.asarray(values)
         if isinstance(partition, RowSplits):
             lengths = np.diff(given)
         elif isinstance(partition, RowLengths):

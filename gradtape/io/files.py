@@ -52,8 +52,8 @@ def matching_files(pattern: Any, name: str | None = None) -> Any:
     """The files that match a pattern (or one of several) such as `"photos/*.jpg"`, in order."""
 
     def match(patterns: Any) -> list:
-        found = {path for p in elements(patterns) for path in glob.glob(os.fsdecode(p))}
-        return [tensor(sorted(map(os.fsencode, found)), [len(found)])]
+        paths = {path for p in elements(patterns) for path in glob.glob(os.fsdecode(p))}
+        return [tensor(sorted(map(os.fsencode, paths)), [len(paths)])]
 
     return run("matching_files", match, [texts_of(pattern, "matching_files")], [((None,), dtypes.string)])[0]
 

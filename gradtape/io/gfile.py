@@ -158,8 +158,8 @@ def stat(path: Any) -> FileStatistics:
     """Length, time of the last change in nanoseconds, and whether it is a folder."""
     path = path_of(path)
     with system_errors(path):
-        found = os.stat(path)
-    return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(path))
+        result = os.stat(path)
+    return FileStatistics(result.st_size, result.st_mtime_ns, os.path.isdir(path))
 
 
 def exists(path: Any) -> bool:

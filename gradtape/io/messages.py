@@ -31,8 +31,8 @@ def values(key: str, data: bytes | None, dtype: Any) -> Any:
     if data is None:
         return None
     try:
-        kind, found = _core.feature_of(data)
-        numbers = found if kind < 2 else np.frombuffer(found, _TYPES[kind])
+        kind, payload = _core.feature_of(data)
+        numbers = payload if kind < 2 else np.frombuffer(payload, _TYPES[kind])
     except Exception:
         with reading(f"Key: {key}.  Can't parse serialized Example: ", InvalidArgumentError):
             raise

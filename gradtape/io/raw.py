@@ -159,32 +159,32 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any
     Raises:
       InvalidArgumentError: if the bytes are no tensor, or one of another type.
     """
-    wanted = dtypes.as_dtype(out_type)
-    return of_bytes("parse_tensor", lambda data: parsed(data, wanted), serialized, None, wanted)
+    dtype = dtypes.as_dtype(out_type)
+    return of_bytes("parse_tensor", lambda data: parsed(data, dtype), serialized, None, dtype)
 
 
-def parsed(data: bytes, wanted: Any) -> Any:
+def parsed(data: bytes, dtype: Any) -> Any:
     """The tensor of this type that bytes hold."""
     with reading("parse_tensor: Cannot parse tensor from proto: ", InvalidArgumentError):
-        return _parsed(list(wire.fields(data)), wanted)
+        return _parsed(list(wire.fields(data)), dtype)
 
 
-def _parsed(fields: list, wanted: Any) -> Any:
+def _parsed(fields: list, expected: Any) -> Any:
     dtype = next((v for f, kind_on_wire, v in fields if f == _DTYPE and kind_on_wire == 0), 0)
-    if dtype != wanted.as_datatype_enum:
-        found = next((d.name for d in dtypes.BY_CODE if d.as_datatype_enum == dtype), dtype)
+    if dtype != expected.as_datatype_enum:
+        name = next((d.name for d in dtypes.BY_CODE if d.as_datatype_enum == dtype), dtype)
         raise InvalidArgumentError(
-            f"parse_tensor: Type mismatch between parsed tensor ({found}) and dtype ({wanted.name})"
+            f"parse_tensor: Type mismatch between parsed tensor ({name}) and dtype ({expected.name})"
         )
     shape = tuple(
         d for f, kind_on_wire, v in fields if f == _SHAPE and kind_on_wire == 2 for d in wire.shape(v)
     )
-    if wanted is dtypes.string:
+    if expected is dtypes.string:
         strings = [v for f, kind_on_wire, v in fields if f == _STRINGS and kind_on_wire == 2]
         if len(strings) != math.prod(shape):
             raise ValueError(f"{len(strings)} strings do not make a tensor of shape {shape}")
         return text_tensor(strings, shape)
-    kind = raw.numpy_type(wanted)
+    kind = raw.numpy_type(expected)
     content = next((v for f, kind_on_wire, v in fields if f in _CONTENT and kind_on_wire == 2), None)
     numbers = np.frombuffer(content, kind) if content is not None else _listed(fields, kind)
     count = math.prod(shape)
@@ -195,7 +195,7 @@ def _parsed(fields: list, wanted: Any) -> Any:
         raise InvalidArgumentError(
             f"parse_tensor: {len(numbers)} numbers do not make a tensor of shape {shape}."
         )
-    return raw.tensor_of(numbers.reshape(shape), wanted)
+    return raw.tensor_of(numbers.reshape(shape), expected)
 
 
 def _listed(fields: list, kind: np.dtype) -> np.ndarray:

@@ -61,8 +61,8 @@ class TensorProto:
         return self._values if name == self._field()[0] else []
 
     def _field(self) -> tuple[str, int, str]:
-        found = dtypes._BY_ENUM.get(self.dtype)
-        return _FIELDS.get("" if found is None else found.name, ("", 0, ""))
+        dtype = dtypes._BY_ENUM.get(self.dtype)
+        return _FIELDS.get("" if dtype is None else dtype.name, ("", 0, ""))
 
     def SerializeToString(self) -> bytes:
         """The message as bytes."""
@@ -165,26 +165,28 @@ def make_tensor_proto(
     if isinstance(values, (_core.Tensor, _core.Variable)):
         values = values.numpy()
     array, is_array = np.asarray(values), isinstance(values, (np.ndarray, np.generic))
-    wanted = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
+    requested = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
     if array.dtype.kind in "OSU":
-        if wanted not in (None, dtypes.string):
-            raise TypeError(f"Expected {wanted.name}, but got {values!r} of type {type(values).__name__!r}.")  # type: ignore[union-attr]
+        if requested not in (None, dtypes.string):
+            raise TypeError(
+                f"Expected {requested.name}, but got {values!r} of type {type(values).__name__!r}."
+            )  # type: ignore[union-attr]
         array = np.array(array, object)
-        wanted = dtypes.string
-    elif wanted is dtypes.string:
+        requested = dtypes.string
+    elif requested is dtypes.string:
         raise TypeError(f"Expected string, but got {values!r} of type {type(values).__name__!r}.")
-    elif wanted is None:
+    elif requested is None:
         kind = array.dtype.kind
         if not is_array:
             fits = kind == "i" and array.size and np.abs(array.astype(float)).max() >= 2**31
             array = array.astype(
                 {"f": np.float32, "i": np.int64 if fits else np.int32}.get(kind, array.dtype)
             )
-        wanted = dtypes.from_numpy(array.dtype)
-    elif not is_array and array.size and not _fits(array.dtype.kind, wanted):
-        raise TypeError(f"Expected {wanted.name}, but got {values!r} of type {type(values).__name__!r}.")
-    if wanted is not dtypes.string:
-        array = array.astype(wanted.as_numpy_dtype)
+        requested = dtypes.from_numpy(array.dtype)
+    elif not is_array and array.size and not _fits(array.dtype.kind, requested):
+        raise TypeError(f"Expected {requested.name}, but got {values!r} of type {type(values).__name__!r}.")
+    if requested is not dtypes.string:
+        array = array.astype(requested.as_numpy_dtype)
     sizes = (
         array.shape if shape is None else tuple(int(d) for d in TensorShape(shape).as_list() if d is not None)
     )
@@ -195,26 +197,26 @@ def make_tensor_proto(
             raise ValueError(
                 f"Too many elements provided. Takes at most {math.prod(sizes)}, but got {array.size}"
             )
-    number = wanted.as_datatype_enum
-    if wanted is dtypes.string:
+    number = requested.as_datatype_enum
+    if requested is dtypes.string:
         words = [w.encode() if isinstance(w, str) else bytes(w) for w in array.reshape(-1).tolist()]
         return TensorProto(number, sizes, strings=words)
-    if wanted._kind == "s":
-        x = stored.convert(array, wanted)
-        if wanted.is_integer:
+    if requested._kind == "s":
+        x = stored.convert(array, requested)
+        if requested.is_integer:
             return TensorProto(number, sizes, values=stored.values_of(x).reshape(-1).tolist())
         return TensorProto(number, sizes, stored.bits_of(x).tobytes())
-    in_one_piece = not wanted.is_bool and not wanted.is_complex  # TensorFlow's list these
+    in_one_piece = not requested.is_bool and not requested.is_complex  # TensorFlow's list these
     if in_one_piece and array.size > 1 and array.size == math.prod(sizes):
         return TensorProto(number, sizes, np.ascontiguousarray(array).tobytes())
     return TensorProto(number, sizes, values=_values_of(array))
 
 
-def _fits(kind: str, wanted: dtypes.DType) -> bool:
+def _fits(kind: str, dtype: dtypes.DType) -> bool:
     """Whether Python numbers of a kind can be of a type without a loss."""
-    if kind == "b" or wanted.is_bool:
-        return kind == "b" and wanted.is_bool
-    return kind in "iu" or wanted.is_complex or (kind == "f" and wanted.is_floating)
+    if kind == "b" or dtype.is_bool:
+        return kind == "b" and dtype.is_bool
+    return kind in "iu" or dtype.is_complex or (kind == "f" and dtype.is_floating)
 
 
 def make_ndarray(tensor: Any) -> np.ndarray:

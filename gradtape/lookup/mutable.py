@@ -226,10 +226,10 @@ def _insert(table: MutableHashTable, keys: Any, values: Any) -> None:
         raise InvalidArgumentError(f"Expected shape {list(expected)} for value, got {list(y._dims)}")
 
     def insert(x: Any, y: Any) -> list:
-        wanted = elements(x)
-        table._check(wanted)
+        given = elements(x)
+        table._check(given)
         with table._lock:
-            table._items.update(zip(wanted, _rows(y, len(x._dims)), strict=True))
+            table._items.update(zip(given, _rows(y, len(x._dims)), strict=True))
         return []
 
     run("lookup_table_insert", insert, [x, y], [], effect=True)
@@ -241,10 +241,10 @@ def _remove(table: MutableHashTable, keys: Any) -> None:
     check_keys(x, table._key_dtype)
 
     def remove(x: Any) -> list:
-        wanted = elements(x)
-        table._check(wanted)
+        given = elements(x)
+        table._check(given)
         with table._lock:
-            for key in wanted:
+            for key in given:
                 table._items.pop(key, None)
         return []
 

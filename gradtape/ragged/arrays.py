@@ -42,9 +42,9 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:  # no
     if not isinstance(axes, (list, tuple)) or not all(isinstance(a, int) for a in axes):
         raise TypeError("Axis must be a list or tuple of integers.")
     rank = x.shape.rank
-    found = {positive_axis(a, rank, f"axis[{i}]", "rank(input)") for i, a in enumerate(axes)}
+    squeezed = {positive_axis(a, rank, f"axis[{i}]", "rank(input)") for i, a in enumerate(axes)}
     partitions = list(x._nested_row_partitions)
-    for a in found:
+    for a in squeezed:
         if a == 0 and len(partitions[0].array()) != 2:
             raise InvalidArgumentError(
                 "the given axis (axis = 0) is not squeezable!: it has more or less than one row."
@@ -55,13 +55,13 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:  # no
             )
     ragged = len(partitions)
     flat = x.flat_values
-    dense = [a - ragged for a in found if a > ragged]
+    dense = [a - ragged for a in squeezed if a > ragged]
     result = tf.squeeze(flat, dense) if dense else flat
-    kept = [p for i, p in enumerate(partitions) if i + 1 not in found]
-    everything = found >= set(range(ragged + 1))
-    if kept and 0 in found:
-        kept.pop(0)
-    result = RaggedTensor._from_nested_row_partitions(result, kept)
+    remaining = [p for i, p in enumerate(partitions) if i + 1 not in squeezed]
+    everything = squeezed >= set(range(ragged + 1))
+    if remaining and 0 in squeezed:
+        remaining.pop(0)
+    result = RaggedTensor._from_nested_row_partitions(result, remaining)
     return tf.squeeze(result, [0]) if everything else result
 
 
@@ -112,14 +112,14 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
 @one_call
 def tile(input: Any, multiples: Any, name: str | None = None) -> Any:  # noqa: A002
     """`tf.tile`: rows, and the values of each row, several times."""
-    found = rows.array_of(multiples)
-    if found.ndim != 1:
-        raise ValueError(f"Shape {found.shape} must have rank 1")
-    if len(found) != input.shape.rank:
+    counts = rows.array_of(multiples)
+    if counts.ndim != 1:
+        raise ValueError(f"Shape {counts.shape} must have rank 1")
+    if len(counts) != input.shape.rank:
         raise InvalidArgumentError(
-            f"Expected multiples argument to be a vector of length {input.shape.rank} but got length {len(found)}"
+            f"Expected multiples argument to be a vector of length {input.shape.rank} but got length {len(counts)}"
         )
-    return _tile(input, found.tolist())
+    return _tile(input, counts.tolist())
 
 
 def _tile(x: Any, multiples: list) -> Any:
@@ -253,13 +253,13 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
         if not np.array_equal(data._row_partition.array(), parts._row_partition.array()):
             raise InvalidArgumentError("data and partitions have incompatible ragged shapes")
         data, parts = data._values, parts._values
-    found = rows.array_of(parts)
-    for wrong, words in ((found >= count, "less than num_partitions"), (found < 0, "non-negative")):
+    indices = rows.array_of(parts)
+    for wrong, words in ((indices >= count, "less than num_partitions"), (indices < 0, "non-negative")):
         if wrong.any():
             at = rows.first(wrong)
-            raise InvalidArgumentError(f"partitions must be {words}\ngot partitions[{at}] = {found[at]}")
-    lengths = rows.lengths_of(found, int(count)).astype(dtype.as_numpy_dtype)
-    return make(take(data, np.argsort(found, kind="stable")), rows.splits_of(lengths))
+            raise InvalidArgumentError(f"partitions must be {words}\ngot partitions[{at}] = {indices[at]}")
+    lengths = rows.lengths_of(indices, int(count)).astype(dtype.as_numpy_dtype)
+    return make(take(data, np.argsort(indices, kind="stable")), rows.splits_of(lengths))
 
 
 def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list:

@@ -39,7 +39,7 @@ def to_tensor(rt: Any, default_value: Any = None, name: str | None = None, shape
     inner = list(flat.shape[1:])
     sizes, starts, lengths, places = _places(rt, _wanted(rt, shape, inner))
     want_room(*sizes, *inner, item=rt.dtype.size)
-    count, kept = math.prod(sizes), int(lengths.sum())
+    count, copied = math.prod(sizes), int(lengths.sum())
     if default_value is not None:
         default = tf.convert_to_tensor(default_value, rt.dtype)
         if rank_of(default) > len(inner):
@@ -49,10 +49,10 @@ def to_tensor(rt: Any, default_value: Any = None, name: str | None = None, shape
                 f"rt_input.flat_values.rank = {flat.shape.rank}"
             )
         default = tf.broadcast_to(default, inner)
-    if count == kept == flat.shape[0]:
+    if count == copied == flat.shape[0]:
         return tf.reshape(flat, [*sizes, *inner])
     dense = tf.reshape(take_runs(flat, starts, lengths, places, count), [*sizes, *inner])
-    if default_value is None or count == kept:
+    if default_value is None or count == copied:
         return dense
     filled = take_runs(np.ones(flat.shape[:1], bool), starts, lengths, places, count)
     return tf.where(tf.reshape(filled, [*sizes, *[1] * len(inner)]), dense, default)
@@ -72,32 +72,32 @@ def _wanted(rt: RaggedTensor, shape: Any, inner: list) -> list:
         shape = None if shape.rank is None else shape.as_list()
     if shape is None:
         return [None] * rank
-    wanted = [None if v is None or v == -1 else int(v) for v in shape]
-    if len(wanted) != rank + len(inner):
+    sizes = [None if v is None or v == -1 else int(v) for v in shape]
+    if len(sizes) != rank + len(inner):
         raise InvalidArgumentError(
-            f"RaggedTensor.to_tensor: rt.shape={rt.shape} and shape={wanted} are incompatible: rt.rank = "
-            f"{rank + len(inner)}, but shape.rank = {len(wanted)}"
+            f"RaggedTensor.to_tensor: rt.shape={rt.shape} and shape={sizes} are incompatible: rt.rank = "
+            f"{rank + len(inner)}, but shape.rank = {len(sizes)}"
         )
-    negative = next((v for v in wanted if v is not None and v < 0), None)
+    negative = next((v for v in sizes if v is not None and v < 0), None)
     if negative is not None:
-        raise ValueError(f"Dimension {negative} must be >= 0: shape={wanted} was asked for.")
-    if any(w is not None and w != n for w, n in zip(wanted[rank:], inner, strict=True)):
+        raise ValueError(f"Dimension {negative} must be >= 0: shape={sizes} was asked for.")
+    if any(w is not None and w != n for w, n in zip(sizes[rank:], inner, strict=True)):
         raise InvalidArgumentError(
-            f"RaggedTensor.to_tensor: rt.shape={rt.shape} and shape={wanted} are incompatible: the inner dimensions of "
+            f"RaggedTensor.to_tensor: rt.shape={rt.shape} and shape={sizes} are incompatible: the inner dimensions of "
             f"the values are {inner}"
         )
-    return wanted[:rank]
+    return sizes[:rank]
 
 
-def _places(rt: RaggedTensor, wanted: list) -> tuple[list[int], np.ndarray, np.ndarray, np.ndarray]:
+def _places(rt: RaggedTensor, given: list) -> tuple[list[int], np.ndarray, np.ndarray, np.ndarray]:
     """The sizes of the dense tensor; where its rows start in the flat values, their lengths, and their places in it."""
     partitions = [p.array() for p in rt._nested_row_partitions]
     n = len(partitions[0]) - 1
-    sizes = [n if wanted[0] is None else wanted[0]]
+    sizes = [n if given[0] is None else given[0]]
     # Which rows of a level are in the dense tensor, and where they are there.
     row: Any = slice(min(n, sizes[0]))
     place = starts = lengths = places = np.arange(row.stop)
-    for level, (splits, size) in enumerate(zip(partitions, wanted[1:], strict=True)):
+    for level, (splits, size) in enumerate(zip(partitions, given[1:], strict=True)):
         if level:
             row, place = rows.ranges(starts, lengths), rows.ranges(places, lengths)
         starts, lengths = splits[:-1][row], np.diff(splits)[row]
@@ -160,19 +160,19 @@ def from_tensor(
             result = uniform(result, shape[axis], int(np.prod(shape[:axis])), splits_dtype.as_numpy_dtype)
         return result
     if padding is not None:
-        kept = _not_padding(tensor, padding)
-        lengths = (kept * np.arange(1, shape[1] + 1)).max(1, initial=0)
+        is_value = _not_padding(tensor, padding)
+        lengths = (is_value * np.arange(1, shape[1] + 1)).max(1, initial=0)
     if lengths is None:
         return as_ragged(tensor, 1, splits_dtype.as_numpy_dtype)
-    found = rows.array_of(as_partition(lengths, "lengths", hint=splits_dtype))
-    if found.ndim != 1:
-        raise ValueError(f"Shape {found.shape} must have rank 1")
-    if len(found) != shape[0]:
-        raise ValueError(f"Shapes ({shape[0]},) and ({len(found)},) are incompatible")
-    found = np.clip(found, 0, shape[1])
+    given_lengths = rows.array_of(as_partition(lengths, "lengths", hint=splits_dtype))
+    if given_lengths.ndim != 1:
+        raise ValueError(f"Shape {given_lengths.shape} must have rank 1")
+    if len(given_lengths) != shape[0]:
+        raise ValueError(f"Shapes ({shape[0]},) and ({len(given_lengths)},) are incompatible")
+    given_lengths = np.clip(given_lengths, 0, shape[1])
     flat = tf.reshape(tensor, [shape[0] * shape[1], *shape[2:]])
-    values = take_ranges(flat, np.arange(shape[0]) * shape[1], found)
-    return make(values, rows.splits_of(found), splits_dtype)
+    values = take_ranges(flat, np.arange(shape[0]) * shape[1], given_lengths)
+    return make(values, rows.splits_of(given_lengths), splits_dtype)
 
 
 def _not_padding(tensor: Any, padding: Any) -> np.ndarray:
@@ -190,12 +190,12 @@ def _of_nested_lengths(tensor: Any, lengths: Any, dtype: Any) -> Any:
     shape = list(tensor.shape)
     rank = len(arrays)
     index = np.arange(shape[0])
-    for size, found in zip(shape[1:], arrays[:-1], strict=False):
-        index = rows.ranges(index[: len(found)] * size, found)
+    for size, row_lengths in zip(shape[1:], arrays[:-1], strict=False):
+        index = rows.ranges(index[: len(row_lengths)] * size, row_lengths)
     flat: Any = tf.reshape(tensor, [math.prod(shape[: rank + 1]), *shape[rank + 1 :]])
     flat = take_ranges(flat, index[: len(arrays[-1])] * shape[rank], arrays[-1])
-    for found in reversed(arrays):
-        flat = make(flat, rows.splits_of(found))
+    for row_lengths in reversed(arrays):
+        flat = make(flat, rows.splits_of(row_lengths))
     return flat
 
 

@@ -52,23 +52,23 @@ _BINARY = """
 
 
 def _public(name: str) -> Any:
-    found: Any = tf
+    value: Any = tf
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def _unary(function: Callable, args: tuple, kwargs: dict) -> Any:
-    found: list[RaggedTensor] = []
+    tensors: list[RaggedTensor] = []
 
     def flat(value: Any) -> Any:
         if isinstance(value, RaggedTensor):
-            found.append(value)
+            tensors.append(value)
             return value.flat_values
         return value
 
     out = function(*map(flat, args), **{k: flat(v) for k, v in kwargs.items()})
-    return found[0].with_flat_values(out)
+    return tensors[0].with_flat_values(out)
 
 
 def _both(args: tuple, kwargs: dict) -> tuple[list, dict, list]:

@@ -97,8 +97,8 @@ def _check_depths(
         if ragged_rank is not None and deepest < ragged_rank:
             raise ValueError(f"Invalid pylist={pylist}, max depth smaller than ragged_rank={ragged_rank}")
     if inner_shape is not None and ragged_rank is not None:
-        wanted = ragged_rank + len(inner_shape) + 1
-        if (depth is not None and wanted != depth) or (depth is None and wanted < deepest):
+        declared = ragged_rank + len(inner_shape) + 1
+        if (depth is not None and declared != depth) or (depth is None and declared < deepest):
             raise ValueError(
                 f"Invalid pylist={pylist!r}: incompatible with ragged_rank={ragged_rank} and "
                 f"dim(inner_shape)={len(inner_shape)}"

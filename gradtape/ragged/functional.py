@@ -30,23 +30,23 @@ def map_flat_values(op: Callable, *args: Any, **kwargs: Any) -> Any:
     >>> tf.ragged.map_flat_values(lambda x: x * x, rt)
     <tf.RaggedTensor [[1, 4], [], [9]]>
     """
-    found: list[RaggedTensor] = []
-    inner_args, inner_kwargs = _flat(args, found), _flat(kwargs, found)
-    if not found:
+    ragged: list[RaggedTensor] = []
+    inner_args, inner_kwargs = _flat(args, ragged), _flat(kwargs, ragged)
+    if not ragged:
         return op(*args, **kwargs)
-    sizes = {x.flat_values.shape[0] for x in found} - {None}
+    sizes = {x.flat_values.shape[0] for x in ragged} - {None}
     if len(sizes) > 1:
         raise ValueError(
             "Input RaggedTensors' flat_values must all have the same outer-dimension size.  Got sizes: "
             f"{sizes}"
         )
-    if len({x._row_partition.dtype for x in found}) > 1:
+    if len({x._row_partition.dtype for x in ragged}) > 1:
         raise ValueError(
             "Input RaggedTensors have mismatched row partition dtypes; use RaggedTensor.with_row_splits_dtype() to convert "
             "them to compatible dtypes."
         )
-    like = found[0]
-    for x in found[1:]:
+    like = ragged[0]
+    for x in ragged[1:]:
         _check_same(like, x)
     out = as_values(op(*inner_args, **inner_kwargs))
     for size in sizes:
@@ -76,14 +76,14 @@ def _check_same(x: RaggedTensor, y: RaggedTensor) -> None:
             )
 
 
-def _flat(value: Any, found: list[RaggedTensor]) -> Any:
+def _flat(value: Any, ragged: list[RaggedTensor]) -> Any:
     if isinstance(value, RaggedTensor):
-        found.append(value)
+        ragged.append(value)
         return value.flat_values
     if isinstance(value, (list, tuple)):
-        return type(value)(_flat(v, found) for v in value)
+        return type(value)(_flat(v, ragged) for v in value)
     if isinstance(value, dict):
-        return {k: _flat(v, found) for k, v in value.items()}
+        return {k: _flat(v, ragged) for k, v in value.items()}
     return value
 
 
@@ -157,12 +157,12 @@ def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: An
     >>> tf.ragged.row_splits_to_segment_ids([0, 3, 3, 5]).numpy().tolist()
     [0, 0, 0, 2, 2]
     """
-    found = as_partition(splits, "splits", hint=out_type)
-    if found.shape.rank != 1:
-        raise ValueError(f"Shape {found.shape} must have rank 1")
-    if found.shape[0] == 0:
+    partition = as_partition(splits, "splits", hint=out_type)
+    if partition.shape.rank != 1:
+        raise ValueError(f"Shape {partition.shape} must have rank 1")
+    if partition.shape[0] == 0:
         raise ValueError("Invalid row_splits: []")
-    ids = row_splits_to_ids(found)
+    ids = row_splits_to_ids(partition)
     return ids if out_type is None else tf.cast(ids, out_type)
 
 
@@ -179,10 +179,10 @@ def segment_ids_to_row_splits(
     ids = as_partition(segment_ids, "segment_ids", hint=out_type)
     if ids.shape.rank != 1:
         raise ValueError(f"Shape {ids.shape} must have rank 1")
-    found = rows.array_of(ids)
-    count = int(found[-1]) + 1 if found.size else 0
+    array = rows.array_of(ids)
+    count = int(array[-1]) + 1 if array.size else 0
     if num_segments is not None:
         count = int(rows.array_of(num_segments))
-        found = found[found < count]
-    splits = rows.tensor_of(rows.splits_of(rows.lengths_of(found, count)))
+        array = array[array < count]
+    splits = rows.tensor_of(rows.splits_of(rows.lengths_of(array, count)))
     return splits if out_type is None else tf.cast(splits, out_type)

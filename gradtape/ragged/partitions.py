@@ -198,12 +198,12 @@ class RowPartition:
         check_flag(validate)
         ids = as_partition(value_rowids, "value_rowids", dtype, dtype_hint)
         given = None if nrows is None else tf.convert_to_tensor(nrows, ids.dtype)
-        known = rows.is_known(ids)
+        has_values = rows.is_known(ids)
         if given is not None and rows.is_known(given):
             number = int(rows.array_of(given)) if given.shape.rank == 0 else 0
             if number < 0:
                 raise ValueError(f"Expected nrows >= 0; got {number}")
-            if known and ids.shape.rank == 1 and ids.shape[0]:
+            if has_values and ids.shape.rank == 1 and ids.shape[0]:
                 last = int(rows.array_of(ids)[-1])
                 if number < last + 1:
                     raise ValueError(

@@ -116,17 +116,17 @@ def bincount(
             arr.flat_values, weights, minlength, maxlength, dtype, binary_output=binary_output
         )
     flat = arr.flat_values
-    found = rows.array_of(flat if flat.dtype.is_integer else tf.cast(flat, tf.int32))
-    if found.size and found.min() < 0:
+    array = rows.array_of(flat if flat.dtype.is_integer else tf.cast(flat, tf.int32))
+    if array.size and array.min() < 0:
         raise InvalidArgumentError(
-            f"Input must be non-negative; got {found.min()} at {rows.first(found < 0)}."
+            f"Input must be non-negative; got {array.min()} at {rows.first(array < 0)}."
         )
-    count = int(found.max(initial=-1)) + 1
+    count = int(array.max(initial=-1)) + 1
     count = count if minlength is None else max(int(minlength), count)
     count = count if maxlength is None else min(int(maxlength), count)
     row = rows.ids_of(arr._row_partition.array())
-    inside = found < count
-    cells = row[inside] * count + found[inside]
+    inside = array < count
+    cells = row[inside] * count + array[inside]
     n = size_of(arr)
     if weights is not None:
         values = take(_same_rows(arr, weights).flat_values, np.flatnonzero(inside))
@@ -195,16 +195,16 @@ def embedding_lookup_sparse(
         sp_ids.shape.assert_is_compatible_with(sp_weights.shape)
     splits = sp_ids._row_partition.array()
     ids, count = rows.ids_of(splits), len(splits) - 1
-    found = tf.nn.embedding_lookup(params, sp_ids.flat_values, max_norm=max_norm)
-    shape = [-1, *[1] * (found.shape.rank - 1)]
-    weights = None if sp_weights is None else tf.cast(sp_weights.flat_values, found.dtype)
+    looked_up = tf.nn.embedding_lookup(params, sp_ids.flat_values, max_norm=max_norm)
+    shape = [-1, *[1] * (looked_up.shape.rank - 1)]
+    weights = None if sp_weights is None else tf.cast(sp_weights.flat_values, looked_up.dtype)
     if weights is not None:
-        found = found * tf.reshape(weights, shape)
-    total = tf.math.unsorted_segment_sum(found, ids, count)
+        looked_up = looked_up * tf.reshape(weights, shape)
+    total = tf.math.unsorted_segment_sum(looked_up, ids, count)
     if combiner == "sum":
         return total
     if weights is None:
-        share = tf.constant(np.maximum(np.diff(splits), 1), found.dtype)
+        share = tf.constant(np.maximum(np.diff(splits), 1), looked_up.dtype)
         return total / tf.reshape(share if combiner == "mean" else tf.sqrt(share), shape)
     if combiner == "mean":
         share = tf.math.unsorted_segment_sum(weights, ids, count)
@@ -254,10 +254,10 @@ def _stacked(values: list, spec: Any) -> Any:
                 raise InvalidArgumentError(f"map_fn: fn gave {v}, which does not fit the signature {spec}.")
         whole = spec._batch(len(values))
         return stack(values).with_row_splits_dtype(whole.row_splits_dtype)
-    wanted = spec.dtype if isinstance(spec, TypeSpec) else tf.as_dtype(spec)  # type: ignore[attr-defined]
+    declared = spec.dtype if isinstance(spec, TypeSpec) else tf.as_dtype(spec)  # type: ignore[attr-defined]
     for v in values:
-        if v.dtype != wanted:
-            raise TypeError(f"map_fn: fn returned {v.dtype.name}, and its signature says {wanted.name}.")
+        if v.dtype != declared:
+            raise TypeError(f"map_fn: fn returned {v.dtype.name}, and its signature says {declared.name}.")
         if isinstance(v, RaggedTensor):
             raise ValueError(
                 "map_fn: fn returned a ragged tensor. Hint: fn_output_signature=tf.RaggedTensorSpec(...)."

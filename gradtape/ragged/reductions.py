@@ -77,21 +77,21 @@ def _segments(kind: str, data: Any, ids: Any, count: int) -> Any:
         return _segments(kind, data._values, ids._values, count)
     if not isinstance(data, RaggedTensor):
         return _SEGMENTS[kind](data, ids, count)
-    found = rows.array_of(ids)
+    array = rows.array_of(ids)
     splits = data._row_partition.array()
-    if found.ndim != 1 or len(found) != len(splits) - 1:
+    if array.ndim != 1 or len(array) != len(splits) - 1:
         raise InvalidArgumentError(
-            f"segment_ids.shape must be a prefix of data.shape; got {found.shape}, and {len(splits) - 1} rows."
+            f"segment_ids.shape must be a prefix of data.shape; got {array.shape}, and {len(splits) - 1} rows."
         )
-    if (found >= count).any():
-        at = rows.first(found >= count)
-        raise InvalidArgumentError(f"segment_ids[{at}] = {found[at]} is out of range [0, {count})")
+    if (array >= count).any():
+        at = rows.first(array >= count)
+        raise InvalidArgumentError(f"segment_ids[{at}] = {array[at]} is out of range [0, {count})")
     lengths = np.diff(splits)
     out = np.zeros(want_room(count), splits.dtype)
-    used = found >= 0
-    np.maximum.at(out, found[used], lengths[used])
+    used = array >= 0
+    np.maximum.at(out, array[used], lengths[used])
     out_splits = rows.splits_of(out)
-    starts = np.where(used, out_splits[np.maximum(found, 0)], 0) if count else np.zeros_like(found)
+    starts = np.where(used, out_splits[np.maximum(array, 0)], 0) if count else np.zeros_like(array)
     inner = np.where(np.repeat(used, lengths), rows.ranges(starts, lengths), -1)
     return make(_segments(kind, data._values, inner, int(out_splits[-1])), out_splits)
 

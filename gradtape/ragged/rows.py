@@ -72,9 +72,9 @@ def ranges(starts: np.ndarray, lengths: np.ndarray, step: Any = 1) -> np.ndarray
     want_room(splits[-1])
     at = np.arange(splits[-1], dtype=splits.dtype)
     if isinstance(step, int):
-        found = np.repeat(starts - step * splits[:-1], lengths)
-        found += at if step == 1 else at * step
-        return found
+        out = np.repeat(starts - step * splits[:-1], lengths)
+        out += at if step == 1 else at * step
+        return out
     return np.repeat(starts, lengths) + (at - np.repeat(splits[:-1], lengths)) * step
 
 

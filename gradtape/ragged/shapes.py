@@ -257,13 +257,13 @@ class DynamicRaggedShapeSpec(TypeSpec):
             return components
         sizes = TensorShape([None, *self._sizes])
         spec = RaggedTensorSpec(sizes, tf.bool, len(nested), self._dtype)
-        flat, *made = spec._made_up(
+        flat, *all_splits = spec._made_up(
             [tf.zeros([nested[-1].shape[0]], tf.bool), *nested], [False, *fixed[1:]], style
         )
         if not fixed[0]:
             others = np.ones(self._inner_rank - 1, int)
             inner = rows.tensor_of(np.array([flat.shape[0], *others]), self._dtype)
-        return [inner, *made]
+        return [inner, *all_splits]
 
 
 def shape(input: Any, out_type: Any = None, name: str | None = None) -> DynamicRaggedShape:  # noqa: A002

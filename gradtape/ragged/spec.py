@@ -145,20 +145,20 @@ class RaggedTensorSpec(BatchableTypeSpec):
         if self._ragged_rank <= 0:
             return components
         flat, *nested = components
-        made = []
+        all_splits = []
         count = nested[0].shape[0] - 1
         for axis, splits in enumerate(nested, 1):
             below = nested[axis].shape[0] - 1 if axis < len(nested) else flat.shape[0]
             if not fixed[axis]:
                 size = None if self._shape.rank is None else self._shape[axis]
                 splits = rows.tensor_of(_made_up_splits(max(count, 0), below, size, style), splits.dtype)
-            made.append(splits)
+            all_splits.append(splits)
             count = int(rows.array_of(splits)[-1])
         if not fixed[0]:
             values = rows.array_of(flat)
             shape = (count, *values.shape[1:])
             flat = rows.tensor_of(np.resize(values, shape) if values.size else np.zeros(shape, values.dtype))
-        return [flat, *made]
+        return [flat, *all_splits]
 
     def _batch(self, batch_size: int | None) -> RaggedTensorSpec:
         self._refuse_flat_values_spec()
@@ -171,15 +171,15 @@ class RaggedTensorSpec(BatchableTypeSpec):
 
     def _stacked(self, values: Any) -> Any:
         """Values of this spec as the rows of one ragged tensor."""
-        found = [as_values(v) for v in values]
+        parts = [as_values(v) for v in values]
         if self._ragged_rank < 0:
-            return tf.stack(found)
+            return tf.stack(parts)
         dtype = self._row_splits_dtype.as_numpy_dtype
-        found = [as_ragged(v, self._ragged_rank, dtype) for v in found]
-        lengths = np.array([size_of(v) for v in found], dtype)
-        whole = self._batch(len(found))
-        made = make(rows_after_rows(found), rows.splits_of(lengths)).with_row_splits_dtype(dtype)
-        return whole._from_components(whole._to_components(made))
+        parts = [as_ragged(v, self._ragged_rank, dtype) for v in parts]
+        lengths = np.array([size_of(v) for v in parts], dtype)
+        whole = self._batch(len(parts))
+        stacked = make(rows_after_rows(parts), rows.splits_of(lengths)).with_row_splits_dtype(dtype)
+        return whole._from_components(whole._to_components(stacked))
 
     def _rows_at(self, value: Any, at: Any) -> Any:
         """The rows of a ragged tensor at a slice or at indices."""

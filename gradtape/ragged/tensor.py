@@ -102,11 +102,11 @@ class RaggedTensor(MadeOfRows, CompositeTensor):
 
     @property
     def _nested_row_partitions(self) -> tuple[RowPartition, ...]:
-        found, values = [], self
+        partitions, values = [], self
         while isinstance(values, RaggedTensor):
-            found.append(values._row_partition)
+            partitions.append(values._row_partition)
             values = values._values
-        return tuple(found)
+        return tuple(partitions)
 
     @property
     def row_splits(self) -> Any:
@@ -325,8 +325,8 @@ def positive_axis(axis: Any, rank: int | None, name: str = "axis", bound: str = 
 
 def match_splits(*tensors: Any) -> tuple:
     """Refuses ragged tensors whose splits are of different integer types."""
-    found = {t._row_partition.dtype for t in tensors if isinstance(t, RaggedTensor)}
-    if len(found) > 1:
+    types = {t._row_partition.dtype for t in tensors if isinstance(t, RaggedTensor)}
+    if len(types) > 1:
         raise ValueError(
             "Input RaggedTensors have mismatched row_splits dtypes; use RaggedTensor.with_row_splits_dtype() to convert "
             "them to compatible dtypes."

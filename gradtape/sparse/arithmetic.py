@@ -169,11 +169,11 @@ def map_values(op: Any, *args: Any, **kwargs: Any) -> Any:
       ValueError: if no argument is sparse, or the result has another length.
       InvalidArgumentError: if they do not have the same places.
     """
-    found = [x for x in nest.flatten((args, kwargs)) if isinstance(x, SparseTensor)]
-    if not found:
+    tensors = [x for x in nest.flatten((args, kwargs)) if isinstance(x, SparseTensor)]
+    if not tensors:
         raise ValueError("No SparseTensor in argument list of map_values")
-    first = found[0]
-    for x in found[1:]:
+    first = tensors[0]
+    for x in tensors[1:]:
         if sizes_of(x) != sizes_of(first):
             raise InvalidArgumentError(f"Mismatched shapes! {sizes_of(first)} and {sizes_of(x)}")
         if not np.array_equal(places_of(x), places_of(first)):

@@ -57,10 +57,10 @@ def _crossed(columns: list, height: int, join: Any) -> tuple[np.ndarray, list, l
     """The combinations of each row: their places, what `join` makes of them, and the shape."""
     places, values, widest = [], [], 0
     for row in sorted(set.intersection(*map(set, columns))) if columns else []:
-        found = [join(c) for c in itertools.product(*(rows[row] for rows in columns))]
-        places += [(row, k) for k in range(len(found))]
-        values += found
-        widest = max(widest, len(found))
+        crossed = [join(c) for c in itertools.product(*(rows[row] for rows in columns))]
+        places += [(row, k) for k in range(len(crossed))]
+        values += crossed
+        widest = max(widest, len(crossed))
     return np.array(places, np.int64).reshape(-1, 2), values, [height, widest]
 
 

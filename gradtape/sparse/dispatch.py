@@ -76,8 +76,8 @@ TABLE: dict[Any, Callable] = {
 
 
 def _handle(function: Any, args: tuple, kwargs: dict) -> Any:
-    found = TABLE.get(function)
-    return NotImplemented if found is None else found(*args, **kwargs)
+    implementation = TABLE.get(function)
+    return NotImplemented if implementation is None else implementation(*args, **kwargs)
 
 
 dispatch.register(SparseTensor, _handle)

@@ -25,14 +25,14 @@ def _combine(params: Any, ids: Any, rows: Any, weights: Any, combiner: Any, max_
     combiner = "mean" if combiner is None else combiner
     if combiner not in ("mean", "sqrtn", "sum"):
         raise ValueError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {combiner}")
-    found = embedding_lookup(params, ids, max_norm)
-    w = None if weights is None else casting.cast(as_tensor(weights), found.dtype)
-    column = [-1] + [1] * (found.ndim - 1)
-    total = unsorted_segment_sum(found if w is None else found * reshape(w, column), rows, count)
+    looked_up = embedding_lookup(params, ids, max_norm)
+    w = None if weights is None else casting.cast(as_tensor(weights), looked_up.dtype)
+    column = [-1] + [1] * (looked_up.ndim - 1)
+    total = unsorted_segment_sum(looked_up if w is None else looked_up * reshape(w, column), rows, count)
     if combiner == "sum":
         return total
     if w is None:
-        w = casting.cast(as_tensor(np.ones(ids.shape[0])), found.dtype)
+        w = casting.cast(as_tensor(np.ones(ids.shape[0])), looked_up.dtype)
     by = unsorted_segment_sum(w if combiner == "mean" else square(w), rows, count)
     return divide_no_nan(total, reshape(by if combiner == "mean" else sqrt(by), column))
 

@@ -75,5 +75,5 @@ def sampled_addmm(
         steps = np.arange(count).reshape(*x.shape[:-2], 1, 1) * np.array([x.shape[-2], y.shape[-2]])
         pairs = reshape(places + as_tensor(steps, places), [-1, 2])
         x, y = reshape(x, [-1, x.shape[-1]]), reshape(y, [-1, y.shape[-1]])
-    found = reshape(sparse_dots(pairs, x, y), values.shape)
-    return places, alpha * found + beta * values, shape
+    dots = reshape(sparse_dots(pairs, x, y), values.shape)
+    return places, alpha * dots + beta * values, shape

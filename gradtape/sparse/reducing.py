@@ -35,11 +35,11 @@ def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse:
                 f"{op}: Invalid reduction dimension {a}, for input with {rank} dimensions."
             )
     gone = {int(a) % rank for a in axes}
-    kept = [d for d in range(rank) if d not in gone]
-    inner, outer = [sizes[d] for d in kept], [1 if d in gone else n for d, n in enumerate(sizes)]
+    remaining = [d for d in range(rank) if d not in gone]
+    inner, outer = [sizes[d] for d in remaining], [1 if d in gone else n for d, n in enumerate(sizes)]
     shape = outer if keepdims else inner
     check_inside(op, places, sizes)
-    keys = keys_of(places[:, kept], inner) if kept else np.zeros(len(places), np.int64)
+    keys = keys_of(places[:, remaining], inner) if remaining else np.zeros(len(places), np.int64)
     if not output_is_sparse:
         n = want_room(*inner, item=x.dtype.size)
         if not largest:
@@ -54,7 +54,7 @@ def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse:
         new = places[first].copy()
         new[:, sorted(gone)] = 0
     else:
-        new = places[first][:, kept]
+        new = places[first][:, remaining]
     return made(new, values, shape)
 
 

@@ -60,12 +60,12 @@ class SparseTensor(CompositeTensor):
         places, sizes = self._indices.shape.with_rank(2), self._dense_shape.shape.with_rank(1)
         _same_size(places[0], self._values.shape.with_rank(1)[0])
         _same_size(places[1], sizes[0])
-        known = get_static_value(self._dense_shape)
-        if known is None:
+        static = get_static_value(self._dense_shape)
+        if static is None:
             rank = places[1] if sizes[0] is None else sizes[0]
             self._shape = TensorShape(None if rank is None else [None] * rank)
         else:
-            self._shape = TensorShape([None if d < 0 else d for d in known.tolist()])
+            self._shape = TensorShape([None if d < 0 else d for d in static.tolist()])
 
     @classmethod
     def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:

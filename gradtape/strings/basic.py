@@ -224,11 +224,11 @@ def reduce_join(
     for k, a in enumerate(axes):
         if a in axes[:k]:
             raise InvalidArgumentError(f"Duplicate reduction dimension {a} [Op:ReduceJoin]")
-    kept = [a for a in range(rank) if a not in axes]
-    shape = tuple(1 if a in axes else d for a, d in enumerate(x._dims) if keepdims or a in kept)
-    rows = int(np.prod([x._dims[a] for a in kept], dtype=int))
+    remaining = [a for a in range(rank) if a not in axes]
+    shape = tuple(1 if a in axes else d for a, d in enumerate(x._dims) if keepdims or a in remaining)
+    rows = int(np.prod([x._dims[a] for a in remaining], dtype=int))
     # Axes are joined one after the other: the first of them is innermost.
-    order = [*kept, *axes[::-1]]
+    order = [*remaining, *axes[::-1]]
 
     def forward(x: Any) -> list:
         words = text.array_of(x).transpose(order).reshape(rows, -1 if rows else 0).tolist()
@@ -284,8 +284,8 @@ def unsorted_segment_join(
                 )
             for column, word in enumerate(row):
                 parts.setdefault(at * width + column, []).append(word)
-        for at, found in parts.items():
-            words[at] = between.join(found)
+        for at, words_of in parts.items():
+            words[at] = between.join(words_of)
         return [text.make(words.reshape(shape))]
 
     return run("unsorted_segment_join", forward, [x, ids], [(shape, dtypes.string)])[0]
@@ -325,8 +325,8 @@ def format(
 
     def forward(*xs: Any) -> list:
         words = [
-            scalar(x) if known else format_tensor(x, summarize).encode(errors="surrogateescape")
-            for x, known in zip(xs, are_text, strict=True)
+            scalar(x) if is_text else format_tensor(x, summarize).encode(errors="surrogateescape")
+            for x, is_text in zip(xs, are_text, strict=True)
         ]
         return [tensor([b"".join(p for pair in zip(parts, [*words, b""], strict=True) for p in pair)], ())]
 

@@ -27,10 +27,10 @@ def codec(encoding: Any, op: str) -> str:
     """
     word = encoding.decode() if isinstance(encoding, bytes) else encoding
     try:
-        found = codecs.lookup(word.replace("UTF-16-", "utf-16").replace("UTF-32-", "utf-32"))
-        if not found._is_text_encoding:
+        info = codecs.lookup(word.replace("UTF-16-", "utf-16").replace("UTF-32-", "utf-32"))
+        if not info._is_text_encoding:
             raise LookupError
-        return found.name
+        return info.name
     except (LookupError, ValueError):
         raise InvalidArgumentError(
             f"Could not create converter for input encoding: {word} [Op:{op}]"

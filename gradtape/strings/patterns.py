@@ -93,21 +93,21 @@ class _Reader:
         self.flags = before
         return "".join(out) + ")" * opened
 
-    def set_flags(self, found: re.Match[str]) -> None:
-        if found[2] is None and not found[1] and found[3] == ")":
-            raise _Wrong(f"missing argument to repetition operator: {found[0]}")
-        self.flags = (self.flags | set(found[1])) - set(found[2] or "")
+    def set_flags(self, match: re.Match[str]) -> None:
+        if match[2] is None and not match[1] and match[3] == ")":
+            raise _Wrong(f"missing argument to repetition operator: {match[0]}")
+        self.flags = (self.flags | set(match[1])) - set(match[2] or "")
 
     def repetition(self, repeatable: bool) -> str:
-        start, found = self.at, _REPEAT.match(self.pattern, self.at)
-        self.at = found.end() if found else self.at + 1
+        start, match = self.at, _REPEAT.match(self.pattern, self.at)
+        self.at = match.end() if match else self.at + 1
         said = self.pattern[start : self.at]
         if not repeatable:
             previous = self.pattern[max(start - 1, 0) : start]
             if previous and previous in "*+?}":
                 raise _Wrong(f"bad repetition operator: {previous}{said}")
             raise _Wrong(f"no argument for repetition operator: {said}")
-        if found and (int(found[1]) > 1000 or int(found[3] or 0) > 1000):
+        if match and (int(match[1]) > 1000 or int(match[3] or 0) > 1000):
             raise _Wrong(f"bad repetition argument: {said}")
         lazy = self.pattern[self.at : self.at + 1] == "?"
         self.at += lazy
@@ -179,10 +179,10 @@ class _Reader:
         if c in "pP":
             return self.property(c == "P")
         if c == "x":
-            found = re.compile(r"\{([0-9A-Fa-f]{1,6})\}|([0-9A-Fa-f]{2})").match(self.pattern, self.at)
-            if found and int(found[1] or found[2], 16) <= sys.maxunicode:
-                self.at = found.end()
-                return _member(chr(int(found[1] or found[2], 16))), False
+            match = re.compile(r"\{([0-9A-Fa-f]{1,6})\}|([0-9A-Fa-f]{2})").match(self.pattern, self.at)
+            if match and int(match[1] or match[2], 16) <= sys.maxunicode:
+                self.at = match.end()
+                return _member(chr(int(match[1] or match[2], 16))), False
         octal = re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}").match(self.pattern, start + 1)
         if octal:
             self.at = octal.end()
@@ -194,12 +194,12 @@ class _Reader:
         raise _Wrong(f"invalid escape sequence: {self.pattern[start : self.at]}")
 
     def property(self, negated: bool) -> tuple[str, bool]:
-        found = re.compile(r"\{(\^?)(\w+)\}|(\w)").match(self.pattern, self.at)
-        start, self.at = self.at - 2, found.end() if found else len(self.pattern)
-        members = _property(found[2] or found[3]) if found else None
-        if found is None or members is None:
+        match = re.compile(r"\{(\^?)(\w+)\}|(\w)").match(self.pattern, self.at)
+        start, self.at = self.at - 2, match.end() if match else len(self.pattern)
+        members = _property(match[2] or match[3]) if match else None
+        if match is None or members is None:
             raise _Wrong(f"invalid character class range: {self.pattern[start : self.at]}")
-        return members, negated != bool(found[1])
+        return members, negated != bool(match[1])
 
     def character_class(self) -> str:
         start = self.at
@@ -219,12 +219,12 @@ class _Reader:
         return f"[^{''.join(out)}{_STRAY}]"
 
     def class_member(self) -> str:
-        found = re.compile(r"\[:(\^?)(\w+):\]").match(self.pattern, self.at)
-        if found:
-            self.at = found.end()
-            if found[2] not in _POSIX:
-                raise _Wrong(f"invalid character class range: {found[0]}")
-            return _others(_POSIX[found[2]]) if found[1] else _POSIX[found[2]]
+        match = re.compile(r"\[:(\^?)(\w+):\]").match(self.pattern, self.at)
+        if match:
+            self.at = match.end()
+            if match[2] not in _POSIX:
+                raise _Wrong(f"invalid character class range: {match[0]}")
+            return _others(_POSIX[match[2]]) if match[1] else _POSIX[match[2]]
         begin, alone = self.one_character()
         dash = self.pattern[self.at : self.at + 1] == "-" and self.pattern[self.at + 1 : self.at + 2] not in (
             "]",

@@ -40,8 +40,8 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Any:
 
     def forward(x: Any, rule: Any) -> list:
         find = compiled(scalar(rule)).fullmatch
-        found = [find(s.decode(errors=_STRAY)) is not None for s in elements(x)]
-        return [tensor(found, x._dims, dtypes.bool)]
+        matches = [find(s.decode(errors=_STRAY)) is not None for s in elements(x)]
+        return [tensor(matches, x._dims, dtypes.bool)]
 
     return run("regex_full_match", forward, [x, rule], [(x._dims, dtypes.bool)])[0]
 
@@ -77,8 +77,8 @@ def _replacer(pattern: re.Pattern[str], rewrite: bytes, everywhere: bool) -> Cal
     if any(g > pattern.groups for g in groups):
         return lambda s: s  # as RE2 does
     # RE2 stops writing at an escape that it does not know.
-    known = [bool(plain) or escaped.isdigit() or escaped == "\\" for escaped, plain in parts]
-    parts = parts[: known.index(False)] if False in known else parts
+    valid = [bool(plain) or escaped.isdigit() or escaped == "\\" for escaped, plain in parts]
+    parts = parts[: valid.index(False)] if False in valid else parts
 
     def written(match: re.Match[str]) -> str:
         return "".join(

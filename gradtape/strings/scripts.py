@@ -36,7 +36,7 @@ def script(code: int) -> int:
 
 def spans(name: str) -> list[tuple[int, int]]:
     """The first and last code points of the runs of a script; none if there is no script of this name."""
-    wanted = _BY_NAME.get(name)
+    number = _BY_NAME.get(name)
     starts, codes = _table()
     ends = [*starts[1:], LAST + 1]
-    return [(a, b - 1) for a, b, code in zip(starts, ends, codes, strict=True) if code == wanted]
+    return [(a, b - 1) for a, b, code in zip(starts, ends, codes, strict=True) if code == number]

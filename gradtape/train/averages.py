@@ -84,8 +84,8 @@ class ExponentialMovingAverage:
 
     def average(self, var: Any) -> Variable | None:
         """The average of a variable; None if it has none."""
-        known = self._averages.get(id(var))
-        return None if known is None else known[1]
+        entry = self._averages.get(id(var))
+        return None if entry is None else entry[1]
 
     def average_name(self, var: Any) -> str:
         """The name of the average of a variable."""
@@ -93,7 +93,7 @@ class ExponentialMovingAverage:
 
     def variables_to_restore(self, moving_avg_variables: Sequence[Any] | None = None) -> dict[str, Any]:
         """By the names of their averages, the variables that have some."""
-        found = {self.average_name(v): v for v, _ in self._averages.values()}
+        names = {self.average_name(v): v for v, _ in self._averages.values()}
         for v in moving_avg_variables or ():
-            found.setdefault(self.average_name(v), v)
-        return found
+            names.setdefault(self.average_name(v), v)
+        return names

@@ -77,12 +77,12 @@ class Archive:
             name = f"{self.path}.data-{shard:05d}-of-{self._count:05d}"
             empty = os.path.getsize(name) == 0
             self._shards[shard] = np.zeros(0, np.uint8) if empty else np.memmap(name, np.uint8, "r")
-        found = self._shards[shard][entry.offset : entry.offset + entry.size]
-        if len(found) != entry.size:
+        data = self._shards[shard][entry.offset : entry.offset + entry.size]
+        if len(data) != entry.size:
             raise ValueError(
                 f"its data ends at {len(self._shards[shard])}, a tensor needs {entry.offset + entry.size} bytes"
             )
-        return found
+        return data
 
     def _text(self, entry: _Entry) -> bytes:
         """The one string of a string tensor: its length, a checksum of that, its bytes."""
@@ -193,10 +193,10 @@ def _aliases(graph: bytes) -> dict[str, str]:
     nodes = [list(wire.messages(node, 1)) for node in wire.messages(graph, 1)]
     paths, aliases, queue = {0: ""}, {}, deque([0] if nodes else [])
     while queue:
-        now = queue.popleft()
-        for child in nodes[now]:
+        current = queue.popleft()
+        for child in nodes[current]:
             target = wire.integer(child, 1)
-            edge = within_depth(join(paths[now], b"".join(list(wire.messages(child, 2))[-1:]).decode()))
+            edge = within_depth(join(paths[current], b"".join(list(wire.messages(child, 2))[-1:]).decode()))
             if target in paths:
                 aliases[edge] = paths[target]
             else:

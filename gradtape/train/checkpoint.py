@@ -97,15 +97,15 @@ class Checkpoint:
         late.arrived(self, {name: value})
 
     def _checkpoint_children(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        children: dict[str, Any] = {}
         root = self._checkpoint_root
         if root is not None:
             plain = trackable.leaf_of(root) is None and not trackable.has_slots(root)
-            found.update(trackable.children(root) if plain else {"root": root})
-        found.update({n: v for n, v in vars(self).items() if n not in _OWN and trackable.may_be_given(v)})
+            children.update(trackable.children(root) if plain else {"root": root})
+        children.update({n: v for n, v in vars(self).items() if n not in _OWN and trackable.may_be_given(v)})
         if self._save_counter is not None:
-            found[_COUNTER] = self._save_counter
-        return found
+            children[_COUNTER] = self._save_counter
+        return children
 
     @property
     def save_counter(self) -> Variable:

@@ -47,9 +47,9 @@ class _Message:
     @classmethod
     def FromString(cls, s: bytes) -> Any:
         """A message from bytes."""
-        made = cls()
-        made.ParseFromString(s)
-        return made
+        message = cls()
+        message.ParseFromString(s)
+        return message
 
     def CopyFrom(self, other_msg: Any) -> None:
         """Takes over what another message says."""
@@ -225,8 +225,8 @@ class _Map(dict):
         self._cls = cls
 
     def __missing__(self, key: str) -> Any:
-        self[key] = made = self._cls()
-        return made
+        self[key] = message = self._cls()
+        return message
 
 
 class _Named(_Message):

@@ -141,8 +141,8 @@ _ESCAPE = re.compile(rb"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
 def _unquoted(text: str) -> str:
     """A quoted string as protobuf writes it: bytes beyond ASCII are numbers, `\\303\\244`."""
 
-    def plain(found: re.Match[bytes]) -> bytes:
-        word = found[1]
+    def plain(match: re.Match[bytes]) -> bytes:
+        word = match[1]
         if word[:1].isdigit() and word[0] < 0x38:
             return bytes([int(word, 8) & 255])
         return bytes([int(word[1:], 16)]) if len(word) > 1 else {b"n": b"\n", b"t": b"\t"}.get(word, word)
@@ -184,8 +184,8 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
         return None
     state = CheckpointState()
     for line in filter(str.strip, text.splitlines()):
-        found = _FIELD.match(line)
-        name, word, number = found.groups() if found else ("", None, None)
+        match = _FIELD.match(line)
+        name, word, number = match.groups() if match else ("", None, None)
         try:
             given: Any = word if _KINDS[name] is str else number
             value: Any = _whole(folder, _unquoted(given)) if _KINDS[name] is str else float(given)

@@ -28,8 +28,8 @@ def watch(obj: Any, restoration: Any, path: str) -> None:
         except (TypeError, AttributeError):  # an object without room for it: what comes later is not restored
             return
     # A newer checkpoint of the same root takes the place of an older one.
-    kept = [w for w in waiting(obj) if w[0].root is not restoration.root]
-    obj.__dict__[WAITING] = [*kept, (restoration, path)]
+    others = [w for w in waiting(obj) if w[0].root is not restoration.root]
+    obj.__dict__[WAITING] = [*others, (restoration, path)]
 
 
 def waiting(obj: Any) -> list[tuple[Any, str]]:
@@ -70,12 +70,12 @@ def _watched(cls: type) -> type:
     """A subclass of `cls` that looks at its new attributes."""
 
     def __setattr__(self: Any, name: str, value: Any) -> None:
-        super(made, self).__setattr__(name, value)  # type: ignore[arg-type]
+        super(watched, self).__setattr__(name, value)  # type: ignore[arg-type]
         # A library may keep something else than it was given, a list of its own for instance.
         arrived(self, {name: self.__dict__.get(name, value)})
 
     def build(self: Any, *args: Any, **kwargs: Any) -> Any:
-        out = super(made, self).build(*args, **kwargs)  # type: ignore[arg-type, misc]
+        out = super(watched, self).build(*args, **kwargs)  # type: ignore[arg-type, misc]
         for restoration, path in waiting(self):
             restoration.bind(self, path)
         _rest_if_done(self)
@@ -87,7 +87,7 @@ def _watched(cls: type) -> type:
             self.__class__ = cls
             parts = self.__reduce_ex__(protocol)
         finally:
-            self.__class__ = made
+            self.__class__ = watched
         if isinstance(parts, tuple) and len(parts) > 2 and isinstance(parts[2], dict):
             state = {k: v for k, v in parts[2].items() if k != WAITING}
             parts = (*parts[:2], state, *parts[3:])
@@ -100,8 +100,8 @@ def _watched(cls: type) -> type:
     }  # fmt: skip
     if trackable.is_optimizer_class(cls):
         body["build"] = build
-    made = type(cls)(cls.__name__, (cls,), body)
-    return made
+    watched = type(cls)(cls.__name__, (cls,), body)
+    return watched
 
 
 # ---- containers -----------------------------------------------------------------------------------
@@ -109,18 +109,18 @@ def _watched(cls: type) -> type:
 
 def _catch_up(self: Any) -> None:
     """Takes over what the list or dictionary behind this one has got, and restores what is new."""
-    base, before, now = type(self)._base, self._seen, self._origin
-    if len(before) == len(now) and all(map(operator.is_, _flat(before), _flat(now))):
+    base, before, current = type(self)._base, self._seen, self._origin
+    if len(before) == len(current) and all(map(operator.is_, _flat(before), _flat(current))):
         return
-    self._seen = now = base(now)
+    self._seen = current = base(current)
     base.clear(self)
     if base is list:
-        list.extend(self, now)
+        list.extend(self, current)
     else:
-        for key, part in now.items():
+        for key, part in current.items():
             base.__setitem__(self, key, part)
     old = dict(_pairs(before))
-    arrived(self, {str(key): part for key, part in _pairs(now) if old.get(key, self) is not part})
+    arrived(self, {str(key): part for key, part in _pairs(current) if old.get(key, self) is not part})
 
 
 def _pairs(container: Any) -> Any:
@@ -194,24 +194,24 @@ _LATE: dict[type, type] = {
 }
 
 
-def watching(value: Any, known: dict[int, Any]) -> Any:
+def watching(value: Any, copies: dict[int, Any]) -> Any:
     """A list, dictionary or tuple with watching ones in the place of plain ones, at any depth; others as they are.
 
     Args:
       known: the watching ones made so far, by the id of the plain ones; it is added to.
     """
-    if id(value) in known:
-        return known[id(value)]
+    if id(value) in copies:
+        return copies[id(value)]
     late = _LATE.get(type(value))
     if late is not None:
-        made = known[id(value)] = late(value)
+        copy = copies[id(value)] = late(value)
         for key in range(len(value)) if isinstance(value, list) else list(value):
-            part = watching(value[key], known)
+            part = watching(value[key], copies)
             if part is not value[key]:
-                _put_at(made, key, part)
-        return made
+                _put_at(copy, key, part)
+        return copy
     if isinstance(value, tuple):
-        parts = [watching(part, known) for part in value]
+        parts = [watching(part, copies) for part in value]
         if any(map(operator.is_not, parts, value)):
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value

@@ -19,8 +19,8 @@ class CheckpointReader:
     def __init__(self, prefix: str) -> None:
         data = files.data_of(prefix)
         self._archive: Any = safetensors.Archive(data) if os.path.isfile(data) else bundle.Archive(prefix)
-        known: dict[str, str] = getattr(self._archive, "names", {})
-        self._names = {known.get(key, full_name(key)): key for key in self._archive}
+        names: dict[str, str] = getattr(self._archive, "names", {})
+        self._names = {names.get(key, full_name(key)): key for key in self._archive}
 
     def _key(self, name: Any) -> str:
         name = name.decode() if isinstance(name, bytes) else str(name)

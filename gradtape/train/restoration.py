@@ -100,42 +100,42 @@ class Restoration:
                 return
         queue: deque[tuple[Any, str, bool]] = deque([(obj, path, False)])
         while queue:
-            now, where, foreign = queue.popleft()
+            current, where, foreign = queue.popleft()
             # What was one object is one: of several in its place, the first gets the value, as in TensorFlow.
-            if not isinstance(now, tuple) and taken.setdefault(where, now) is not now:
+            if not isinstance(current, tuple) and taken.setdefault(where, current) is not current:
                 continue
-            matched[id(now)] = (where, now)
-            leaf = leaf_of(now)
+            matched[id(current)] = (where, current)
+            leaf = leaf_of(current)
             if leaf is not None:
                 if where in self.archive:
                     values.append((leaf, where))
                 continue
-            foreign = foreign if isinstance(now, (list, dict, tuple)) else is_foreign(now)
+            foreign = foreign if isinstance(current, (list, dict, tuple)) else is_foreign(current)
             saved = self.edges.get(where, {})
-            live = {join("", name): (name, part) for name, part in children(now).items()}
+            live = {join("", name): (name, part) for name, part in children(current).items()}
             for edge_name, (name, part) in live.items():
                 if edge_name in saved:
                     followed.add((where, edge_name))
                     late_part = part if foreign else self._watching(part, saved[edge_name])
-                    if late_part is not part and late.put(now, name, late_part):
+                    if late_part is not part and late.put(current, name, late_part):
                         part = late_part
                     if id(part) not in matched or matched[id(part)][1] is not part:
                         queue.append((part, saved[edge_name], foreign))
-            if is_optimizer(now):
-                optimizers.append((now, where))
+            if is_optimizer(current):
+                optimizers.append((current, where))
             elif saved.keys() - live.keys():
-                waiting.append((now, where, foreign))
-                if getattr(now, "_checkpoint_root", None) is not None:
-                    waiting.append((now._checkpoint_root, where, False))  # type: ignore[union-attr]
+                waiting.append((current, where, foreign))
+                if getattr(current, "_checkpoint_root", None) is not None:
+                    waiting.append((current._checkpoint_root, where, False))  # type: ignore[union-attr]
         for optimizer, where in optimizers:
             if has_slots(optimizer):
                 values += self._slots(optimizer, where, matched)
         self._assign(values)
         self._matched, self._taken, self._followed = matched, taken, followed
         # A list of another library's stays: it may be kept elsewhere, too.
-        for now, where, foreign in waiting:
-            if not (foreign and isinstance(now, (list, dict))):
-                late.watch(now, self, where)
+        for current, where, foreign in waiting:
+            if not (foreign and isinstance(current, (list, dict))):
+                late.watch(current, self, where)
         for optimizer, where in optimizers:
             if self._is_left_below(where):
                 late.watch(optimizer, self, where)
@@ -161,8 +161,8 @@ class Restoration:
 
     def _slots(self, optimizer: Any, where: str, matched: dict) -> Iterator[tuple[Leaf, str]]:
         def path_of(v: Any) -> str | None:
-            known = matched.get(id(v))
-            return None if known is None else known[0]
+            match = matched.get(id(v))
+            return None if match is None else match[0]
 
         for by_name, by_position, slot in trackable.slots_of(optimizer, where, path_of):
             key = by_name if by_name in self.archive else by_position
@@ -226,8 +226,8 @@ class Restoration:
         ]
 
     def _took(self, obj: Any) -> bool:
-        known = self._matched.get(id(obj))
-        return known is not None and known[1] is obj and known[0] in self._used
+        match = self._matched.get(id(obj))
+        return match is not None and match[1] is obj and match[0] in self._used
 
     def __del__(self) -> None:
         if self.quiet or sys.is_finalizing() or not hasattr(self, "_used"):

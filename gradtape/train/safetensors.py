@@ -190,13 +190,13 @@ class Archive:
             raise self._damaged(f"it has {size} bytes, its header describes {expected}")
 
     def _check_sum(self, head: bytes) -> None:
-        known = self.metadata.get("crc32")
-        if known is None:
+        stored = self.metadata.get("crc32")
+        if stored is None:
             if self.metadata.get("format") == "gradtape":
                 raise self._damaged("it has no checksum")
             return  # written by another library
-        check = zlib.crc32(head.replace(f'"crc32":"{known}"'.encode(), f'"crc32":"{_NO_SUM}"'.encode(), 1))
-        if f"{zlib.crc32(memoryview(self._bytes)[self._start :], check):08x}" != known:
+        check = zlib.crc32(head.replace(f'"crc32":"{stored}"'.encode(), f'"crc32":"{_NO_SUM}"'.encode(), 1))
+        if f"{zlib.crc32(memoryview(self._bytes)[self._start :], check):08x}" != stored:
             raise self._damaged("its checksum does not fit: bytes were changed")
 
     def _damaged(self, what: str) -> DataLossError:

@@ -62,10 +62,10 @@ def _named(name: str) -> Any:
     if not _NAME.match(name) or kind.startswith("gradtape.io"):
         return None
     try:
-        found = getattr(importlib.import_module(kind), rest, None)
+        value = getattr(importlib.import_module(kind), rest, None)
     except ModuleNotFoundError:
         return None
-    return found if isinstance(found, _core.Composite) else None
+    return value if isinstance(value, _core.Composite) else None
 
 
 def _name_of(function: Any) -> str | None:
@@ -119,16 +119,16 @@ class Writer:
         }
 
     def _trace(self, function: Function, args: tuple, kwargs: dict) -> dict[str, Any]:
-        made = _recorded(function, args, kwargs)
-        if not hasattr(made, "recording") or made.proxies or made.placeholders:
+        concrete = _recorded(function, args, kwargs)
+        if not hasattr(concrete, "recording") or concrete.proxies or concrete.placeholders:
             raise self._refused(
                 "it has arguments that are variables or datasets, or sizes that no recording fits"
             )
         self._numbers = {}
-        flat = made.recording.result
-        result = flat[0] if made._single else nest.pack_sequence_as(made._structure, flat)
+        flat = concrete.recording.result
+        result = flat[0] if concrete._single else nest.pack_sequence_as(concrete._structure, flat)
         arguments = {"args": self._value(tuple(args)), "kwargs": self._value(dict(kwargs))}
-        return arguments | self._part(made.recording, result)
+        return arguments | self._part(concrete.recording, result)
 
     def _part(self, part: Any, result: Any) -> dict[str, Any]:
         return {
@@ -236,10 +236,10 @@ class _StoredRoutine(Routine):
     def part_for(self, args: tuple, kwargs: dict) -> Part:
         tensors = [x for x in leaves_of((args, kwargs)) if isinstance(x, _core.Tensor)]
         kinds = [[x.dtype.name, len(x._dims)] for x in tensors]
-        found = next((part for key, part in self._stored if key == kinds), None)
-        if found is None:
+        stored = next((part for key, part in self._stored if key == kinds), None)
+        if stored is None:
             raise ValueError(f"a stored function is called with tensors of other kinds: {kinds}")
-        return found
+        return stored
 
 
 class Reader:
@@ -280,14 +280,14 @@ class Reader:
     def _new(self, part: _Stored, described: list, node: Node | None) -> Recorded:
         number, dtype = described
         code = -1 if dtype is None else as_dtype(expect(dtype, str))._code
-        made = self._known[expect(number, int)] = Recorded(part, None, code, node)
-        return made
+        value = self._known[expect(number, int)] = Recorded(part, None, code, node)
+        return value
 
     def _call(self, stored: dict[str, Any]) -> Call:
         if "branch" in stored:
             which, parts, name = stored["branch"]
-            made = [self._part(expect(p, dict)) for p in expect(parts, list)]
-            return BranchCall(self._value(which), made, expect(name, str), control.branch)  # type: ignore[arg-type]
+            branches = [self._part(expect(p, dict)) for p in expect(parts, list)]
+            return BranchCall(self._value(which), branches, expect(name, str), control.branch)  # type: ignore[arg-type]
         if "loop" in stored:
             init, names, test, step, iterates = stored["loop"]
             start = expect(self._value(init), list)

@@ -29,19 +29,19 @@ def allowed(name: str) -> Any:
     module, _, path = name.partition(":")
     if module == "gradtape" and path in PUBLIC:
         return PUBLIC[path]
-    found = None
+    result = None
     beside = False
     for cls in _modules():
         if cls.__module__ == module:
             beside = True
             # The newest of its name: a cell of a notebook may run again.
-            found = cls if cls.__qualname__ == path and "<locals>" not in path else found
-    if found is None and beside and not module.startswith("gradtape.") and not path.startswith("__"):
+            result = cls if cls.__qualname__ == path and "<locals>" not in path else result
+    if result is None and beside and not module.startswith("gradtape.") and not path.startswith("__"):
         value = vars(sys.modules.get(module, object)).get(path)
         python = value.python_function if type(value) is Function else value
         if isinstance(python, types.FunctionType) and python.__module__ == module:
-            found = value
-    return found
+            result = value
+    return result
 
 
 def class_of(name: str) -> type:
@@ -50,12 +50,12 @@ def class_of(name: str) -> type:
     Raises:
       ImportError: if the program has no such subclass of `tf.Module`, or if making one could run code.
     """
-    found = allowed(name)
-    if not isinstance(found, type):
+    cls = allowed(name)
+    if not isinstance(cls, type):
         raise unknown(name, "is no subclass of tf.Module that this program has defined")
-    if hasattr(found, "__del__"):
+    if hasattr(cls, "__del__"):
         raise unknown(name, "has a method __del__, which would run with what the file says")
-    return found
+    return cls
 
 
 def unknown(name: str, why: str) -> ImportError:

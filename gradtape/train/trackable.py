@@ -186,41 +186,41 @@ def children(obj: Any) -> dict[str, Any]:
 
     An object of a library may say so itself with a method `_checkpoint_children`.
     """
-    found: dict[str, Any] = {}
+    out: dict[str, Any] = {}
     if leaf_of(obj) is not None:
-        return found
+        return out
     own = getattr(type(obj), "_checkpoint_children", None)
     if own is not None:
         return own(obj)
     if has_slots(obj):
-        found = _optimizer_children(obj)
+        out = _optimizer_children(obj)
     elif is_optimizer(obj):
         # By position, as Keras does: attributes would lead to the variables of the model as well.
-        found = {VARIABLES: tuple(obj.variables)}
+        out = {VARIABLES: tuple(obj.variables)}
     elif isinstance(obj, dict):
-        found = {_key(k, obj): v for k, v in obj.items() if is_trackable(v)}
+        out = {_key(k, obj): v for k, v in obj.items() if is_trackable(v)}
     elif isinstance(obj, (list, tuple)):
-        found = {str(i): v for i, v in enumerate(obj)}
+        out = {str(i): v for i, v in enumerate(obj)}
     else:
         ignored = getattr(type(obj), "_TF_MODULE_IGNORED_PROPERTIES", ())
         attributes = getattr(obj, "__dict__", {})
         # The public name of what has two is the one to be saved under.
         names = sorted(attributes, key=lambda n: n.startswith("_"))
-        found = {n: attributes[n] for n in names if n not in ignored}
-        if isinstance(found.get("_layers"), list):
+        out = {n: attributes[n] for n in names if n not in ignored}
+        if isinstance(out.get("_layers"), list):
             # Keras puts an InputLayer, which holds nothing, in front when a model is built.
-            layers = [v for v in found.pop("_layers") if type(v).__name__ != "InputLayer"]
-            found = {**found, "layers": tuple(layers)}
-    return {name: part for name, part in found.items() if is_trackable(part)}
+            layers = [v for v in out.pop("_layers") if type(v).__name__ != "InputLayer"]
+            out = {**out, "layers": tuple(layers)}
+    return {name: part for name, part in out.items() if is_trackable(part)}
 
 
 def _optimizer_children(optimizer: Any) -> dict[str, Any]:
-    found = {"iterations": optimizer._iterations}
+    out = {"iterations": optimizer._iterations}
     if is_trackable(optimizer._learning_rate):
-        found["learning_rate"] = optimizer._learning_rate
-    found.update(optimizer._scalars)
-    found["variables"] = optimizer._added
-    return found
+        out["learning_rate"] = optimizer._learning_rate
+    out.update(optimizer._scalars)
+    out["variables"] = optimizer._added
+    return out
 
 
 def _key(key: Any, where: dict) -> str:
@@ -245,8 +245,8 @@ def slots_of(
     """
     for i, v in enumerate(optimizer._trainable_variables):
         by_position = f"{path}/{SLOTS}/.{i}"
-        known = path_of(v)
-        by_name = by_position if known is None else f"{path}/{SLOTS}/{known}"
+        own_path = path_of(v)
+        by_name = by_position if own_path is None else f"{path}/{SLOTS}/{own_path}"
         for name, slot in optimizer._slots[id(v)].items():
             yield f"{by_name}/{name}", f"{by_position}/{name}", slot
 

@@ -252,24 +252,24 @@ def get_traverse_shallow_structure(
     traverse_fn: Callable, structure: Any, expand_composites: bool = False
 ) -> Any:
     """The shallow structure of bools that a function makes, which is asked of each part whether to go into it."""
-    wanted = traverse_fn(structure)
+    shallow = traverse_fn(structure)
     if nest._kind(structure, expand_composites) is None:
-        if not isinstance(wanted, bool):
-            raise TypeError(f"traverse_fn returned structure: {wanted} for non-structure: {structure}")
-        return wanted
-    if isinstance(wanted, bool):
-        if not wanted:
+        if not isinstance(shallow, bool):
+            raise TypeError(f"traverse_fn returned structure: {shallow} for non-structure: {structure}")
+        return shallow
+    if isinstance(shallow, bool):
+        if not shallow:
             return False
-        wanted = _sequence_like(structure, [True for _ in _yield_value(structure)])
-    elif nest._kind(wanted, expand_composites) is None:
-        raise TypeError(f"traverse_fn returned a non-bool scalar: {wanted} for input: {structure}")
+        shallow = _sequence_like(structure, [True for _ in _yield_value(structure)])
+    elif nest._kind(shallow, expand_composites) is None:
+        raise TypeError(f"traverse_fn returned a non-bool scalar: {shallow} for input: {structure}")
     else:
-        assert_shallow_structure(wanted, structure, expand_composites=expand_composites)
+        assert_shallow_structure(shallow, structure, expand_composites=expand_composites)
     below = []
-    for go, part in zip(_yield_value(wanted), _yield_value(structure), strict=True):
+    for go, part in zip(_yield_value(shallow), _yield_value(structure), strict=True):
         if not isinstance(go, bool):
             raise TypeError(
-                f"traverse_fn didn't return a depth=1 structure of bools. saw: {wanted} for structure: {structure}"
+                f"traverse_fn didn't return a depth=1 structure of bools. saw: {shallow} for structure: {structure}"
             )
         below.append(get_traverse_shallow_structure(traverse_fn, part, expand_composites) if go else False)
     return _sequence_like(structure, below)

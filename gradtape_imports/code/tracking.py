@@ -30,8 +30,8 @@ class TrackableDataStructure(Trackable):
 
     @property
     def _values(self) -> list:
-        held: Any = self
-        return list(held.values() if isinstance(held, dict) else held)
+        container: Any = self
+        return list(container.values() if isinstance(container, dict) else container)
 
     @property
     def trainable_weights(self) -> list:
@@ -55,13 +55,13 @@ class TrackableDataStructure(Trackable):
     )
 
     def _weights(self, kind: str, mine: Callable[[Any], bool]) -> list:
-        found = [v for v in self._values if isinstance(v, tf.Variable) and mine(v)]
-        return found + [w for v in self._values for w in getattr(v, kind, ())]
+        own = [v for v in self._values if isinstance(v, tf.Variable) and mine(v)]
+        return own + [w for v in self._values for w in getattr(v, kind, ())]
 
     def __reduce__(self) -> Any:
-        held: Any = self
-        plain: Any = next(kind for kind in (list, tuple, dict) if isinstance(held, kind))
-        return type(self), (plain(held),)
+        container: Any = self
+        plain: Any = next(kind for kind in (list, tuple, dict) if isinstance(container, kind))
+        return type(self), (plain(container),)
 
 
 class ListWrapper(list, TrackableDataStructure):

@@ -35,9 +35,9 @@ def replace(name: str) -> None:
     _alias(name, module())
 
 
-def _alias(name: str, found: ModuleType) -> None:
-    sys.modules[name] = found
-    for part, inner in list(vars(found).items()):
+def _alias(name: str, module: ModuleType) -> None:
+    sys.modules[name] = module
+    for part, inner in list(vars(module).items()):
         if not isinstance(inner, ModuleType) or part[0] == "_" or inner.__name__.split(".")[-1] != part:
             continue
         if inner.__name__.startswith("keras.") and inner.__name__.count(".") < 6:
@@ -46,12 +46,12 @@ def _alias(name: str, found: ModuleType) -> None:
 
 def submodule(parent: ModuleType, name: str, **contents: object) -> ModuleType:
     """A module `name` of `parent`, made if it is not there, with these names added to it."""
-    found = getattr(parent, name, None)
-    if not isinstance(found, ModuleType):
+    module = getattr(parent, name, None)
+    if not isinstance(module, ModuleType):
         full = f"{parent.__name__}.{name}"
-        found = sys.modules[full] = ModuleType(full)
-        found.__path__ = []  # its own submodules are there when it is
-        setattr(parent, name, found)
+        module = sys.modules[full] = ModuleType(full)
+        module.__path__ = []  # its own submodules are there when it is
+        setattr(parent, name, module)
     for key, value in contents.items():
-        setattr(found, key, value)
-    return found
+        setattr(module, key, value)
+    return module

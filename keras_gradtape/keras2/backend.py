@@ -273,9 +273,9 @@ def function(inputs: Any, outputs: Any, updates: Any = None, name: str | None = 
 
     def run(*given: Any) -> Any:
         values = list(given[0]) if len(given) == 1 and isinstance(given[0], (list, tuple)) else list(given)
-        found = model(values if len(values) > 1 else values[0], training=bool(learning_phase()))
+        results = model(values if len(values) > 1 else values[0], training=bool(learning_phase()))
         # Keras takes a single output out of its list.
-        return tf.nest.pack_sequence_as(outputs, [x.numpy() for x in tf.nest.flatten(found)])
+        return tf.nest.pack_sequence_as(outputs, [x.numpy() for x in tf.nest.flatten(results)])
 
     return run
 

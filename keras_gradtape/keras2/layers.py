@@ -137,15 +137,15 @@ def _by_position(call: Any) -> Any:
             args = (type(args[0])(map(_as_tensor, args[0])), *args[1:])
         if len(args) > 1 and any(a is None or isinstance(a, (bool, int, float, str)) for a in args[1:]):
             names = list(inspect.signature(self.call).parameters)
-            kept = [args[0]]
+            positional = [args[0]]
             for name, value in zip(names[1:], args[1:], strict=False):
-                if isinstance(value, (tf.Tensor, tf.Variable, KerasTensor)) and len(kept) == len(
+                if isinstance(value, (tf.Tensor, tf.Variable, KerasTensor)) and len(positional) == len(
                     args[: names.index(name)]
                 ):
-                    kept.append(value)
+                    positional.append(value)
                 else:
                     kwargs[name] = value
-            args = tuple(kept)
+            args = tuple(positional)
         return call(self, *args, **kwargs)
 
     return __call__
@@ -162,12 +162,12 @@ def add_metric(
     if isinstance(value, KerasTensor):
         raise ValueError("add_metric: a symbolic input has no value. Hint: call it inside `call` of a layer.")
     name = name or "metric"
-    found = next((m for m in self._metrics if m.name == name), None)
-    if found is None:
-        found = metrics.Mean(name=name)
+    metric = next((m for m in self._metrics if m.name == name), None)
+    if metric is None:
+        metric = metrics.Mean(name=name)
         self._tracker.unlock()
-        self._tracker.add_to_store("metrics", found)
-    found.update_state(value)
+        self._tracker.add_to_store("metrics", metric)
+    metric.update_state(value)
 
 
 def reset_states(self: Any) -> None:
@@ -181,8 +181,8 @@ def reset_states(self: Any) -> None:
 
 
 def _shapes(layer: Any, which: str) -> Any:
-    found = getattr(layer, which)  # raises for a layer that was not called on an input
-    return tf.nest.map_structure(lambda x: tuple(x.shape), found)
+    tensors = getattr(layer, which)  # raises for a layer that was not called on an input
+    return tf.nest.map_structure(lambda x: tuple(x.shape), tensors)
 
 
 def _tensors_at(layer: Any, node: int, which: str) -> Any:
@@ -190,5 +190,5 @@ def _tensors_at(layer: Any, node: int, which: str) -> Any:
         raise ValueError(
             f"{layer.name}: asked for call {node} on inputs of Keras; there were {len(layer._inbound_nodes)}."
         )
-    found = list(getattr(layer._inbound_nodes[node], which))
-    return found[0] if len(found) == 1 else found
+    tensors = list(getattr(layer._inbound_nodes[node], which))
+    return tensors[0] if len(tensors) == 1 else tensors

@@ -68,16 +68,16 @@ def _accepting(init: Any) -> Any:
         learning_rate = kwargs.pop("lr", learning_rate)
         decay = kwargs.pop("decay", None)
         want_scale("loss_scale_factor", kwargs.get("loss_scale_factor"))
-        kept = None
+        rate_variable = None
         if isinstance(learning_rate, (tf.Variable, backend.Variable)):
-            kept = keras_variable(learning_rate)
-            learning_rate = float(kept.numpy())
+            rate_variable = keras_variable(learning_rate)
+            learning_rate = float(rate_variable.numpy())
         elif isinstance(learning_rate, (int, np.generic, np.ndarray, tf.Tensor)):
             learning_rate = float(learning_rate)
         init(self, learning_rate, *args, **kwargs)
-        if kept is not None:
+        if rate_variable is not None:
             self._untrack_variable(self._learning_rate)
-            self._learning_rate = kept
+            self._learning_rate = rate_variable
         if decay:
             self._decay = float(decay)
 
@@ -89,11 +89,11 @@ def _decayed(current: Any) -> Any:
 
     def rate(self: Any) -> Any:
         decay = self.__dict__.get("_decay")
-        now = current(self)
+        base_rate = current(self)
         return (
-            now
+            base_rate
             if not decay
-            else tf.convert_to_tensor(now) / (1 + decay * tf.cast(self._iterations, tf.float32))
+            else tf.convert_to_tensor(base_rate) / (1 + decay * tf.cast(self._iterations, tf.float32))
         )
 
     return rate
@@ -170,25 +170,25 @@ def compute_gradients(
 
 def _check_variables_are_known(self: Any, variables: Iterable[Any]) -> None:
     """Makes slots for variables that the optimizer meets for the first time."""
-    known = self._trainable_variables_indices
-    new = [v for v in variables if self._var_key(v) not in known]
+    indices = self._trainable_variables_indices
+    new = [v for v in variables if self._var_key(v) not in indices]
     if not new:
         return
     old = list(self._trainable_variables)
-    kept = {
+    saved = {
         name: value
         for name, value in vars(self).items()
         if isinstance(value, backend.Variable) or (isinstance(value, list) and len(value) == len(old))
     }
-    kept.pop("_trainable_variables", None)
-    kept.pop("_variables", None)
+    saved.pop("_trainable_variables", None)
+    saved.pop("_variables", None)
     # Keras makes slots for a whole list. The ones that are there stay; what was made twice is dropped.
     self._tracker.unlock()
     self.built = False
     with backend.name_scope(self.name, caller=self):
         self.build(old + new)
     self.built = True
-    for name, before in kept.items():
+    for name, before in saved.items():
         after = getattr(self, name)
         if after is before:
             continue
@@ -228,8 +228,8 @@ def _slots(self: Any, var: Any) -> dict[str, Any]:
         for n, v in vars(self).items()
         if isinstance(v, list) and n not in ("_trainable_variables", "_variables")
     ]
-    found = [v[at] for v in lists if len(v) == count]
-    return {v.name.removeprefix(start): v for v in found if isinstance(v, backend.Variable)}
+    slots = [v[at] for v in lists if len(v) == count]
+    return {v.name.removeprefix(start): v for v in slots if isinstance(v, backend.Variable)}
 
 
 def get_slot(self: Any, var: Any, slot_name: str) -> Any:

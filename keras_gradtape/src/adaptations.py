@@ -79,10 +79,10 @@ def _layers(module: Any) -> None:
     def set_weights(self: Any, weights: Any) -> None:
         # Keras checks their number.
         for variable, value in zip(self.weights, weights, strict=False):
-            wanted, given = tuple(variable.shape), tuple(np.shape(value))
-            if wanted != given:
+            expected, given = tuple(variable.shape), tuple(np.shape(value))
+            if expected != given:
                 raise ValueError(
-                    f"Layer {self.name} weight shape {wanted} is not compatible with provided weight shape {given}: "
+                    f"Layer {self.name} weight shape {expected} is not compatible with provided weight shape {given}: "
                     f"{variable.path}. No weight was changed."
                 )
         original(self, weights)

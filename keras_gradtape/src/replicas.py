@@ -44,13 +44,13 @@ def in_strategy(variable: Any, value: Any) -> Any:
 
 def _state() -> Callable[[], contextlib.AbstractContextManager]:
     """What holds in a thread, by Keras: scopes, policies, calls that are under way. Replicas begin with it."""
-    held = dict(vars(global_state.GLOBAL_STATE_TRACKER))
+    state = dict(vars(global_state.GLOBAL_STATE_TRACKER))
 
     @contextlib.contextmanager
     def enter() -> Iterator[None]:
         own = vars(global_state.GLOBAL_STATE_TRACKER)
         # Lists are stacks of scopes, which each replica has of its own.
-        own.update({name: list(x) if type(x) is list else x for name, x in held.items()})
+        own.update({name: list(x) if type(x) is list else x for name, x in state.items()})
         yield
 
     return enter

@@ -65,13 +65,13 @@ def go_on_together(model: Any, callbacks: Any, strategy: Any) -> None:
     kinds = keras_callbacks.BackupAndRestore
     if group.size == 1 or not any(isinstance(c, kinds) for c in callbacks.callbacks):
         return
-    (found,) = group.all_gather([model._initial_epoch or 0])
-    epochs = [int(e) for e in found]
+    (gathered,) = group.all_gather([model._initial_epoch or 0])
+    epochs = [int(e) for e in gathered]
     if len(set(epochs)) == 1:
         return
     model._initial_epoch = epochs[0]
     if model.optimizer is not None and not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
-    held = [*model.variables, *(model.optimizer.variables if model.optimizer is not None else ())]
-    for variable, value in zip(held, group.broadcast([v.value for v in held]), strict=True):
+    variables = [*model.variables, *(model.optimizer.variables if model.optimizer is not None else ())]
+    for variable, value in zip(variables, group.broadcast([v.value for v in variables]), strict=True):
         variable.assign(value)

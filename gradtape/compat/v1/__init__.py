@@ -110,8 +110,8 @@ class _Settings:
     def __getattr__(self, name: str) -> _Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        made = self.__dict__[name] = _Settings()
-        return made
+        settings = self.__dict__[name] = _Settings()
+        return settings
 
 
 class ConfigProto(_Settings):
@@ -154,8 +154,8 @@ def placeholder(dtype: _Any, shape: _Any = None, name: str | None = None) -> _An
     """Raises RuntimeError, as TensorFlow does in eager mode; an argument of the graph that Keras 2 writes for shapes."""
     trace: _Any = _core.current_trace()
     if getattr(trace, "takes_placeholders", False):
-        known = _tf.TensorShape(shape)
-        return trace.argument(None if known.rank is None else tuple(known), _tf.as_dtype(dtype)._code)
+        static = _tf.TensorShape(shape)
+        return trace.argument(None if static.rank is None else tuple(static), _tf.as_dtype(dtype)._code)
     raise RuntimeError(f"tf.placeholder() is not compatible with eager execution: {_NO_GRAPHS}")
 
 
@@ -431,10 +431,10 @@ def __getattr__(name: str) -> _Any:
     if name == "strings":  # imported when it is used
         return _importlib.import_module(f"{__name__}.strings")
     if name in _MOVED:
-        found: _Any = _tf
+        value: _Any = _tf
         for part in _MOVED[name].split("."):
-            found = getattr(found, part)
-        return found
+            value = getattr(value, part)
+        return value
     if name == "__all__":
         raise AttributeError(name)  # `import *` is for what this file has
     if _absent.is_known("compat.v1", name):

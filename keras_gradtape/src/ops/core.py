@@ -227,8 +227,8 @@ def shape(x: Any) -> tuple:
     sizes = tuple(x.shape)
     if type(x) in (Tensor, SparseTensor) and None in sizes:
         # A size that is not known while a function is traced is a tensor.
-        known = tf.shape(x)
-        return tuple(known[k] if d is None else d for k, d in enumerate(sizes))
+        dynamic = tf.shape(x)
+        return tuple(dynamic[k] if d is None else d for k, d in enumerate(sizes))
     return sizes
 
 
