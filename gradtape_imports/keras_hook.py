@@ -9,7 +9,7 @@ Keras 3.15 chooses between names that are written into four of its modules. Ther
 "numpy" and serve `keras.src.backend.numpy` and its submodules from `keras_gradtape.src`. When
 `import keras` is done, its name is `gradtape`: from then on everything that asks is told the truth.
 
-Keras is ours if it is asked for `gradtape`; and if it is asked for `tensorflow`, by name or because nothing else was said,
+Keras is ours if `gradtape` is requested, and if `tensorflow` is requested, by name or because nothing else was said,
 where gradtape is TensorFlow or TensorFlow is not installed. Who asked for TensorFlow by name, or runs under the alias, is
 told "tensorflow" by `keras.backend.backend()`: programs branch on it. Keras itself goes by "gradtape".
 
@@ -273,7 +273,7 @@ def _check_version() -> None:
 
 
 def install() -> Finder:
-    """Puts the finder in place, once; it does nothing unless Keras is asked for this backend."""
+    """Puts the finder in place, once; it does nothing unless this backend is requested."""
     there = next((f for f in sys.meta_path if isinstance(f, Finder)), None)
     if there is None:
         there = Finder()

@@ -1,4 +1,4 @@
-"""What `importlib.metadata` finds when it is asked for the package `tensorflow`."""
+"""What `importlib.metadata` finds when asked for the package `tensorflow`."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ NAMESPACES = {
 # Keras documents itself, and compat.v2 is tf once more.
 ELSEWHERE = ("keras", "losses", "metrics", "compat.v2")
 
-# What a module makes when it is asked for, beside what gradtape/_src/public/absent.py knows of.
+# What a module makes when it is requested, beside what gradtape/_src/public/absent.py knows of.
 LATE = frozenset(("test.TestCase",))
 
 

@@ -58,7 +58,7 @@ def folder_of_keras(interpreter: Path) -> Path:
 
 
 def pieces(tests: Path, parts: list[str], done: dict[str, Any]) -> list[list[str]]:
-    """The files that are asked for and not done: by folders, and those that were slow alone and first."""
+    """The files that are requested and not done: by folders, and those that were slow alone and first."""
     earlier = json.loads(RESULTS.read_text())["files"] if RESULTS.exists() else {}
     groups: dict[str, list[str]] = {}
     for part in parts or ["."]:

@@ -102,7 +102,7 @@ def _root(spaces: dict[str, dict[str, Any]]) -> str:
 
 
 def _elsewhere(space: str) -> list[str]:
-    """Names that are found in another module when they are asked for."""
+    """Names that are found in another module when they are requested."""
     lines = []
     for name, place in absent._ELSEWHERE.items():
         where, _, last = name.rpartition(".")

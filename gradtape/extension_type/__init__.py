@@ -220,7 +220,7 @@ def _add_constructor(cls: Any) -> None:
 
 
 def _watched(constructor: Callable) -> Callable:
-    """A constructor of the user's: it may set fields, and what it has set is checked."""
+    """A user constructor: it may set fields, and what it has set is checked."""
 
     @functools.wraps(constructor)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:

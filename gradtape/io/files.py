@@ -60,5 +60,5 @@ def matching_files(pattern: Any, name: str | None = None) -> Any:
 
 @one_call
 def match_filenames_once(pattern: Any, name: str | None = None) -> Any:
-    """As `matching_files`."""
+    """The same as `matching_files`."""
     return matching_files(pattern)

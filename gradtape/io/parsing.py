@@ -97,7 +97,7 @@ def _plain(records: list[bytes]) -> list[list]:
 def parse_example(
     serialized: Any, features: Any, example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
-    """As `parse_single_example`, for an array of examples: results have one more axis in front."""
+    """Like `parse_single_example`, for an array of examples: results have one more axis in front."""
     x = texts_of(serialized, "parse_example")
     if len(x._dims) > 1:
         raise InvalidArgumentError(
@@ -227,7 +227,7 @@ def parse_sequence_example(
     example_names: Any = None,
     name: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """As `parse_single_sequence_example`, for an array of examples, and with the lengths of dense sequences."""
+    """Like `parse_single_sequence_example`, for an array of examples, and with the lengths of dense sequences."""
     op = "parse_sequence_example"
     x = texts_of(serialized, op)
     if len(x._dims) != 1:

@@ -92,7 +92,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
     """The fields of a message: (number, wire type, integer or bytes).
 
     Raises:
-      ValueError: if it is no message, or cut off.
+      ValueError: if it is not a message, or cut off.
     """
     at = 0
     while at < len(data):

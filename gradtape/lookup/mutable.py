@@ -62,7 +62,7 @@ class MutableHashTable(_Table):
     # ---- reading ------------------------------------------------------------------------------------
 
     def size(self, name: str | None = None) -> Any:
-        """How many keys there are."""
+        """The number of keys."""
         return _size(self)
 
     def lookup(self, keys: Any, dynamic_default_values: Any = None, name: str | None = None) -> Any:
@@ -122,7 +122,7 @@ class MutableHashTable(_Table):
 
 
 class DenseHashTable(MutableHashTable):
-    """As `MutableHashTable`, with two keys that nobody may use.
+    """Like `MutableHashTable`, with two keys that nobody may use.
 
     Args:
       empty_key, deleted_key: those keys, which TensorFlow marks places of the table with.
@@ -168,11 +168,11 @@ class DenseHashTable(MutableHashTable):
                 )
 
     def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """As `insert`."""
+        """The same as `insert`."""
         self.insert(keys, values)
 
     def erase(self, keys: Any, name: str | None = None) -> None:
-        """As `remove`."""
+        """The same as `remove`."""
         self.remove(keys)
 
 

@@ -1,4 +1,4 @@
-"""Axes and rows: new axes, axes of size 1, reversed and repeated rows, masks, pieces, one-hot rows."""
+"""Axes and rows: new axes, axes of size 1, reversed and repeated rows, masks, splits, one-hot rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:  # noqa:
 
 @one_call
 def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:  # noqa: A002
-    """`tf.squeeze`; it needs to be told the axes."""
+    """`tf.squeeze`; the axes must be given."""
     x = input
     if axis is None:
         raise ValueError("Ragged.squeeze must have an axis argument.")
@@ -66,7 +66,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:  # no
 
 
 def size(input: Any, out_type: Any = tf.int32, name: str | None = None) -> Any:  # noqa: A002
-    """`tf.size`: how many values there are."""
+    """`tf.size`: the number of values."""
     return tf.size(input.flat_values, out_type=out_type)
 
 
@@ -84,7 +84,7 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Any:
-    """`tf.one_hot`; the new axis is not among the ragged ones."""
+    """`tf.one_hot`; the new axis must come after the ragged ones."""
     if isinstance(axis, int) and axis >= 0:
         if axis <= indices.ragged_rank:
             raise ValueError(
@@ -111,7 +111,7 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
 
 @one_call
 def tile(input: Any, multiples: Any, name: str | None = None) -> Any:  # noqa: A002
-    """`tf.tile`: rows, and the values of each row, several times."""
+    """`tf.tile`: repeats rows, and the values of each row."""
     counts = rows.array_of(multiples)
     if counts.ndim != 1:
         raise ValueError(f"Shape {counts.shape} must have rank 1")
@@ -141,7 +141,7 @@ def _tile(x: Any, multiples: list) -> Any:
 def split(
     value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str | None = None
 ) -> list:
-    """`tf.split`, along a dimension that is uniform."""
+    """`tf.split`, along a uniform dimension."""
     axis = positive_axis(axis, value.shape.rank)
     sizes = rows.array_of(num_or_size_splits)
     if sizes.dtype.kind not in "iu":
@@ -180,7 +180,7 @@ def split(
 
 @one_call
 def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
-    """The values where a mask is true; rows stay rows, so the result of a mask of several dimensions is ragged.
+    """The values where a mask is true; rows are kept, so the result for a mask of several dimensions is ragged.
 
     Args:
       data: a tensor or ragged tensor.
@@ -227,12 +227,12 @@ def _masked(data: Any, mask: Any, dtype: Any) -> Any:
 
 @one_call
 def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> Any:
-    """A ragged tensor whose row i has the values of `data` where `partitions` is i.
+    """A ragged tensor whose row i contains the values of `data` where `partitions` is i.
 
     Args:
       data: a tensor or ragged tensor.
       partitions: integers from 0 to `num_partitions`, of the shape of the first dimensions of `data`.
-      num_partitions: how many rows the result has.
+      num_partitions: the number of rows of the result.
 
     >>> import gradtape as tf
     >>> tf.ragged.stack_dynamic_partitions([10, 20, 30], [1, 0, 1], 3)

@@ -1,4 +1,4 @@
-"""To and from dense and sparse tensors."""
+"""Conversion to and from dense and sparse tensors."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gradtape.ragged.tensor import RaggedTensor, make, rank_of
 
 @one_call
 def to_tensor(rt: Any, default_value: Any = None, name: str | None = None, shape: Any = None) -> Any:
-    """A dense tensor, with a default value where rows are too short.
+    """A dense tensor, with a default value at the ends of short rows.
 
     Args:
-      default_value: what the ends of short rows are filled with; zeros if None.
-      shape: a shape, with None or -1 for the longest row; rows that are longer are cut off.
+      default_value: the value that pads short rows; zeros if None.
+      shape: a shape, with None or -1 for the longest row; longer rows are cut off.
 
     >>> import gradtape as tf
     >>> rt = tf.ragged.constant([[1, 2], [], [3]])
@@ -59,7 +59,7 @@ def to_tensor(rt: Any, default_value: Any = None, name: str | None = None, shape
 
 
 def _wanted(rt: RaggedTensor, shape: Any, inner: list) -> list:
-    """The sizes that are asked for, None for the longest row."""
+    """The requested sizes, None for the longest row."""
     rank = rt.ragged_rank + 1
     if shape is None:
         return [None] * rank
@@ -90,11 +90,11 @@ def _wanted(rt: RaggedTensor, shape: Any, inner: list) -> list:
 
 
 def _places(rt: RaggedTensor, given: list) -> tuple[list[int], np.ndarray, np.ndarray, np.ndarray]:
-    """The sizes of the dense tensor; where its rows start in the flat values, their lengths, and their places in it."""
+    """The sizes of the dense tensor; where its rows start in the flat values, their lengths, and their offsets in it."""
     partitions = [p.array() for p in rt._nested_row_partitions]
     n = len(partitions[0]) - 1
     sizes = [n if given[0] is None else given[0]]
-    # Which rows of a level are in the dense tensor, and where they are there.
+    # The rows of a level that are in the dense tensor, and their offsets there.
     row: Any = slice(min(n, sizes[0]))
     place = starts = lengths = places = np.arange(row.stop)
     for level, (splits, size) in enumerate(zip(partitions, given[1:], strict=True)):
@@ -116,12 +116,11 @@ def from_tensor(
     name: str | None = None,
     row_splits_dtype: Any = dtypes.int64,
 ) -> Any:
-    """A dense tensor as a ragged one.
+    """A dense tensor as a ragged tensor.
 
     Args:
-      lengths: how much of each row to keep; a tuple of lists of lengths, one for each ragged dimension.
-      padding: a value that is left out at the ends of rows.
-      ragged_rank: how many dimensions become ragged ones.
+      lengths: the number of values to keep in each row; a tuple of lists of lengths, one for each ragged dimension.
+      padding: a value that is removed at the ends of rows. ragged_rank: the number of dimensions that become ragged.
 
     >>> import gradtape as tf
     >>> tf.RaggedTensor.from_tensor([[1, 0, 0], [2, 3, 0]], padding=0)
@@ -176,7 +175,7 @@ def from_tensor(
 
 
 def _not_padding(tensor: Any, padding: Any) -> np.ndarray:
-    """Which columns of which rows are not the padding."""
+    """A mask of the columns of each row that are not padding."""
     padding = tf.convert_to_tensor(padding, tensor.dtype)
     if not padding.shape.is_compatible_with(tensor.shape[2:]):
         raise ValueError(f"Shapes {padding.shape} and {tensor.shape[2:]} are incompatible")
@@ -201,7 +200,7 @@ def _of_nested_lengths(tensor: Any, lengths: Any, dtype: Any) -> Any:
 
 @one_call
 def to_sparse(rt: Any, name: str | None = None) -> Any:
-    """A sparse tensor that has exactly the values of the rows.
+    """A sparse tensor with exactly the values of the rows.
 
     >>> import gradtape as tf
     >>> tf.ragged.constant([[1, 2], [], [3]]).to_sparse().indices.numpy().tolist()
@@ -227,7 +226,7 @@ def to_sparse(rt: Any, name: str | None = None) -> Any:
 
 
 def from_sparse(st_input: Any, name: str | None = None, row_splits_dtype: Any = dtypes.int64) -> Any:
-    """The rows of a sparse matrix, each without gaps.
+    """The rows of a sparse matrix, which must have no gaps.
 
     >>> import gradtape as tf
     >>> st = tf.SparseTensor([[0, 0], [0, 1], [2, 0]], [1, 2, 3], [3, 4])

@@ -25,7 +25,7 @@ def cross(inputs: Any, name: str | None = None) -> Any:
     """The combinations as strings: the values, joined by `_X_`.
 
     Args:
-      inputs: a list of tensors, ragged and sparse tensors of strings or integers, with two dimensions and as many rows.
+      inputs: a list of dense, ragged and sparse tensors of strings or integers, with two dimensions and equally many rows.
 
     >>> import gradtape as tf
     >>> tf.ragged.cross([tf.ragged.constant([[1], [2, 3]]), [[4], [5]]])
@@ -41,9 +41,8 @@ def cross_hashed(
     """The combinations as numbers: their hashes.
 
     Args:
-      inputs: as those of `cross`.
-      num_buckets: the numbers are below this, if it is not 0.
-      hash_key: what hashing starts with.
+      inputs: as for `cross`. num_buckets: the numbers are below this, if it is not 0. hash_key: the initial value
+      of the hash.
 
     >>> import gradtape as tf
     >>> tf.ragged.cross_hashed([tf.ragged.constant([[1], [2, 3]]), [[4], [5]]], num_buckets=100).shape
@@ -54,7 +53,7 @@ def cross_hashed(
 
 
 def _inputs(inputs: Any) -> tuple[list, Any]:
-    """Ragged tensors of int64 or strings; the type of the splits."""
+    """The inputs as ragged tensors of int64 or strings; and the type of the splits."""
     if not isinstance(inputs, (list, tuple)):
         raise TypeError("Inputs must be a list")
     tensors = []
@@ -77,7 +76,7 @@ def _ragged(t: Any) -> bool:
 
 
 def _combined(parts: list) -> tuple[list[np.ndarray], np.ndarray]:
-    """For each input the positions of its values in the combinations; how many there are in each row."""
+    """For each input, the positions of its values in the combinations; and the number of combinations in each row."""
     for t in parts:
         if t.shape.rank != 2:
             raise InvalidArgumentError(
@@ -135,7 +134,7 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 
 
 def _combine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """One fingerprint of two, as TensorFlow makes it."""
+    """Combines two fingerprints into one, as TensorFlow does."""
     with np.errstate(over="ignore"):
         out = (first ^ _FACTOR ^ (_mixed(second * _FACTOR) * _FACTOR)) * _FACTOR
         return _mixed(_mixed(out) * _FACTOR)

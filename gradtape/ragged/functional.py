@@ -19,11 +19,11 @@ from gradtape.ragged.tensor import RaggedTensor, make
 
 
 def map_flat_values(op: Callable, *args: Any, **kwargs: Any) -> Any:
-    """`op` applied to the flat values of ragged tensors, in the rows that they have.
+    """`op` applied to the flat values of ragged tensors, in the same rows.
 
     Args:
-      op: a function of tensors that keeps the size of the first dimension.
-      *args, **kwargs: its arguments; ragged tensors among them, in lists and dicts too, have the same rows.
+      op: a function of tensors that preserves the size of the first dimension. *args, **kwargs: its arguments;
+      ragged tensors among them, also in lists and dicts, must have the same rows.
 
     >>> import gradtape as tf
     >>> rt = tf.ragged.constant([[1, 2], [], [3]])
@@ -102,9 +102,8 @@ def range_(
     """Ranges of numbers, one in each row.
 
     Args:
-      starts: where each range starts; where it ends if there are no `limits`.
-      limits: where each range ends.
-      deltas: the steps. Numbers instead of lists are the same for all ranges.
+      starts: the start of each range; its end if there are no `limits`. limits: the end of each range. deltas: the
+      steps. A number instead of a list is used for all ranges.
 
     >>> import gradtape as tf
     >>> tf.ragged.range([0, 5, 8], [3, 3, 12], [1, -1, 2])
@@ -134,7 +133,7 @@ def range_(
     splits = rows.splits_of(counts)
     want_room(splits[-1])
     if not dtype.is_integer:
-        # As TensorFlow: by adding, so the errors of rounding are those of a loop.
+        # As in TensorFlow, by repeated addition, with the rounding errors of a loop.
         values = np.concatenate([np.zeros(0, first.dtype), *_added(first, step, counts)])
     else:
         values = rows.ranges(first, counts, np.repeat(step, counts)).astype(dtype.as_numpy_dtype)
@@ -151,7 +150,7 @@ def _added(first: np.ndarray, step: np.ndarray, counts: np.ndarray) -> list[np.n
 
 
 def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: Any = None) -> Any:
-    """For each value the row it is in.
+    """The row of each value.
 
     >>> import gradtape as tf
     >>> tf.ragged.row_splits_to_segment_ids([0, 3, 3, 5]).numpy().tolist()
@@ -170,7 +169,7 @@ def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: An
 def segment_ids_to_row_splits(
     segment_ids: Any, num_segments: Any = None, out_type: Any = None, name: str | None = None
 ) -> Any:
-    """Where rows begin and end, from the row of each value.
+    """The positions at which rows begin and end, from the row of each value.
 
     >>> import gradtape as tf
     >>> tf.ragged.segment_ids_to_row_splits([0, 0, 0, 2, 2]).numpy().tolist()

@@ -1,4 +1,4 @@
-"""`tf.gather` and `tf.gather_nd` where what is gathered from is ragged, or the indices are."""
+"""`tf.gather` and `tf.gather_nd` with ragged params or ragged indices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gather(
     batch_dims: Any = 0,
     name: str | None = None,
 ) -> Any:
-    """`tf.gather`: rows, or values of rows, by their indices."""
+    """`tf.gather`: rows, or values of rows, by index."""
     params, indices = match_splits(as_values(params), as_values(indices))
     rank = indices.shape.rank
     if batch_dims is None:
@@ -86,14 +86,14 @@ def _starts_and_lengths(params: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _values(params: Any) -> Any:
-    """The rows of the first two dimensions, as one."""
+    """The first two dimensions merged into one."""
     if isinstance(params, RaggedTensor):
         return params._values
     return tf.reshape(params, [params.shape[0] * params.shape[1], *params.shape[2:]])
 
 
 def _columns(params: Any, indices: Any) -> Any:
-    """The same indices in each row."""
+    """Gathers the same indices in each row."""
     n = size_of(params)
     dtype = _splits_type(params if isinstance(params, RaggedTensor) else indices)
     if isinstance(indices, RaggedTensor):
@@ -144,7 +144,7 @@ def _batch_gather(params: Any, indices: Any, axis: int, batch_dims: int) -> Any:
 
 
 def _flat_with_rows(indices: Any) -> tuple[np.ndarray, np.ndarray]:
-    """For each of the flat indices the outermost row it is in; the flat indices."""
+    """For each flat index, its outermost row; and the flat indices."""
     row = np.arange(size_of(indices))
     while isinstance(indices, RaggedTensor):
         row = row[rows.ids_of(indices._row_partition.array())] if len(row) else row

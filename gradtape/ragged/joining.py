@@ -1,4 +1,4 @@
-"""Several ragged tensors as one: `tf.concat`, `tf.stack`, `tf.where`, `tf.add_n`."""
+"""Combines several ragged tensors: `tf.concat`, `tf.stack`, `tf.where`, `tf.add_n`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradtape.ragged.tensor import RaggedTensor, make, match_splits, positive_ax
 
 
 def _all(values: Any) -> list:
-    """The operands of a concatenation, of one rank."""
+    """The operands of a concatenation, which must have the same rank."""
     tensors = list(values) if isinstance(values, (list, tuple)) else [values]
     if not tensors:
         raise ValueError("rt_inputs may not be empty.")
@@ -30,7 +30,7 @@ def _all(values: Any) -> list:
 
 @one_call
 def concat(values: Any, axis: Any, name: str | None = None) -> Any:
-    """`tf.concat`: rows after rows, or each row of one after that of the other."""
+    """`tf.concat`: the rows of all operands, or each row joined with those of the others."""
     tensors = _all(values)
     if isinstance(axis, (tf.Tensor, np.ndarray)):
         axis = int(rows.array_of(axis))
@@ -60,7 +60,7 @@ def _concat(tensors: list, axis: int) -> Any:
 
 
 def rows_after_rows(tensors: list) -> Any:
-    """The rows of all of them, of one ragged rank."""
+    """The rows of all tensors, which have the same ragged rank."""
     if not isinstance(tensors[0], RaggedTensor):
         return tf.concat(tensors, 0)
     lengths = [np.diff(x._row_partition.array()) for x in tensors]
@@ -68,7 +68,7 @@ def rows_after_rows(tensors: list) -> Any:
 
 
 def _alternately(tensors: list) -> RaggedTensor:
-    """The first row of each, then the second row of each, ..."""
+    """The first row of each tensor, then the second row of each, ..."""
     n = size_of(tensors[0])
     for i, x in enumerate(tensors[1:], 1):
         if size_of(x) != n:
@@ -82,11 +82,11 @@ def _alternately(tensors: list) -> RaggedTensor:
 
 @one_call
 def stack(values: Any, axis: Any = 0, name: str | None = None) -> Any:
-    """Tensors and ragged tensors of one rank along a new axis; unlike `tf.stack` they need not have the same shape.
+    """Stacks tensors and ragged tensors of one rank along a new axis; unlike for `tf.stack` their shapes may differ.
 
     Args:
       values: a list of tensors and ragged tensors.
-      axis: where the new axis is.
+      axis: the position of the new axis.
 
     >>> import gradtape as tf
     >>> tf.ragged.stack([[1, 2], [3]])
@@ -151,7 +151,7 @@ def _operand(value: Any, other: Any) -> Any:
 
 
 def _fitted(x: Any, y: Any) -> Any:
-    """`x` in the rows that it has when it meets `y`."""
+    """`x` broadcast to the rows that it has together with `y`."""
     same = isinstance(x, RaggedTensor) and isinstance(y, RaggedTensor) and same_partitions(x, y)
     return x if same else broadcast(x, y)[0]
 

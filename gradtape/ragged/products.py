@@ -1,4 +1,4 @@
-"""Products of matrices, counts, sums of embeddings, maps over rows."""
+"""Matrix products, counts, sums of embeddings, maps over rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def matmul(
     grad_b: bool = False,
     name: str | None = None,
 ) -> Any:
-    """`tf.matmul`, of each matrix of a batch by itself; they need not have the same shapes."""
+    """`tf.matmul` of each matrix of a batch; their shapes may differ."""
     if transpose_a and adjoint_a:
         raise ValueError("Only one of transpose_a and adjoint_a can be True.")
     if transpose_b and adjoint_b:
@@ -70,7 +70,7 @@ def _matmul(a: Any, b: Any, options: dict) -> Any:
     n = size_of(a)
     if size_of(b) != n:
         raise InvalidArgumentError("Batch dimensions of `a` and `b` do not have the same size.")
-    # The columns of the results have different numbers where those of `b` may have.
+    # The results have different numbers of columns if `b` may.
     across = options["transpose_b"] or options["adjoint_b"]
     ragged = isinstance(b, RaggedTensor) and (b.ragged_rank == 2 or across)
     parts = [tf.matmul(_matrix(a[i]), _matrix(b[i]), **options) for i in range(n)]
@@ -224,7 +224,7 @@ def map_fn(
     name: str | None = None,
     fn_output_signature: Any = None,
 ) -> Any:
-    """`tf.map_fn` over the rows of ragged tensors; results are stacked, as ragged tensors where the signature says so."""
+    """`tf.map_fn` over the rows of ragged tensors; results are stacked, as ragged tensors if the signature says so."""
     flat = [as_values(x) for x in nest.flatten(elems)]
     sizes = [rows.array_of(x.nrows()) if isinstance(x, RaggedTensor) else x.shape[0] for x in flat]
     if len({int(n) for n in sizes}) > 1:
@@ -242,7 +242,7 @@ def map_fn(
 
 
 def _spec_of_row(elem: Any) -> Any:
-    """What `fn` gives if nothing else is said: what it is given."""
+    """The default spec of the results of `fn`: that of its arguments."""
     return as_values(elem)._type_spec._unbatch() if isinstance(elem, RaggedTensor) else as_values(elem).dtype
 
 
@@ -266,7 +266,7 @@ def _stacked(values: list, spec: Any) -> Any:
 
 
 def _none_of(spec: Any) -> Any:
-    """What no results are stacked to."""
+    """The stack of no results."""
     if isinstance(spec, RaggedTensorSpec):
         whole = spec._batch(0)
         dims = [d or 0 for d in whole.shape[whole.ragged_rank + 1 :]] if whole.shape.rank else []

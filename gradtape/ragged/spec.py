@@ -1,4 +1,4 @@
-"""`tf.RaggedTensorSpec`: what a ragged tensor looks like, and how it is taken apart into tensors and put together."""
+"""`tf.RaggedTensorSpec`: the spec of a ragged tensor; splits it into tensors and rebuilds it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from gradtape.ragged.tensor import RaggedTensor, make
 
 
 class RaggedTensorSpec(BatchableTypeSpec):
-    """What a ragged tensor looks like: an argument of a function, an element of a dataset.
+    """The spec of a ragged tensor: an argument of a function, an element of a dataset.
 
     Args:
-      shape: the sizes; None for those that are ragged or not known.
-      dtype: the type of the values.
-      ragged_rank: how many dimensions are ragged, or may be; all but the first if None. With 0 it describes tensors.
-      row_splits_dtype: int64 or int32.
+      shape: the sizes; None for ragged or unknown ones. dtype: the type of the values. ragged_rank: the number of
+      dimensions that may be ragged; all but the first if None. With 0 it describes dense tensors. row_splits_dtype:
+      int64 or int32.
 
     >>> import gradtape as tf
     >>> spec = tf.RaggedTensorSpec([None, None], tf.int32)
@@ -72,7 +71,7 @@ class RaggedTensorSpec(BatchableTypeSpec):
 
     @property
     def shape(self) -> TensorShape:
-        """The sizes; None for those that are ragged or not known."""
+        """The sizes; None for ragged or unknown ones."""
         return self._shape
 
     @property
@@ -82,7 +81,7 @@ class RaggedTensorSpec(BatchableTypeSpec):
 
     @property
     def ragged_rank(self) -> int:
-        """How many dimensions are ragged, or may be."""
+        """The number of dimensions that may be ragged."""
         return self._ragged_rank
 
     @property
@@ -97,11 +96,11 @@ class RaggedTensorSpec(BatchableTypeSpec):
 
     @property
     def value_type(self) -> Any:
-        """The class of the values."""
+        """The class of the values it describes."""
         return RaggedTensor if self._ragged_rank > 0 else tf.Tensor
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether a ragged tensor, or one of another spec, could be one of this spec."""
+        """Whether a ragged tensor, or one of another spec, fits this spec."""
         if self._ragged_rank == 0 and isinstance(spec_or_value, (tf.Tensor, TensorSpec)):
             return TensorSpec(self._shape, self._dtype).is_compatible_with(spec_or_value)
         return super().is_compatible_with(spec_or_value)
@@ -141,7 +140,7 @@ class RaggedTensorSpec(BatchableTypeSpec):
         return result
 
     def _made_up(self, components: list, fixed: list[bool], style: int) -> list:
-        """Tensors that a ragged tensor could be made of, of about the sizes of these; those that are fixed stay."""
+        """Consistent components for a ragged tensor, of about the given sizes; fixed components are kept."""
         if self._ragged_rank <= 0:
             return components
         flat, *nested = components
@@ -203,7 +202,7 @@ class RaggedTensorSpec(BatchableTypeSpec):
 
 
 def _made_up_splits(count: int, below: int, size: int | None, style: int) -> np.ndarray:
-    """Splits of `below` values into `count` rows, in one of three ways; or of rows of one size."""
+    """Splits of `below` values into `count` rows, in one of three ways; or into rows of one size."""
     if size is not None:
         return np.arange(count + 1) * size
     if count == 0:

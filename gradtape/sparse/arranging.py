@@ -143,7 +143,7 @@ def reshape(sp_input: Any, shape: Any, name: str | None = None) -> Any:
 
 
 def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> Any:
-    """A sparse tensor with its axes in the order `perm`, by default turned round."""
+    """A sparse tensor with its axes in the order `perm`, by default reversed."""
     x = as_sparse(sp_input)
     sizes = sizes_of(x)
     rank = len(sizes)

@@ -79,7 +79,7 @@ def safe_embedding_lookup_sparse(
     name: str | None = None,
     allow_fast_lookup: Any = False,
 ) -> Any:
-    """As `embedding_lookup_sparse`; ids below 0 and weights of 0 or less are left out.
+    """Like `embedding_lookup_sparse`; ids below 0 and weights of 0 or less are left out.
 
     Rows without any id get the embedding of `default_id`, or zeros.
     """

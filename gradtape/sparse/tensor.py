@@ -103,7 +103,7 @@ class SparseTensor(CompositeTensor):
         return self._shape
 
     def get_shape(self) -> TensorShape:
-        """As `shape`."""
+        """The same as `shape`."""
         return self._shape
 
     def set_shape(self, shape: Any) -> None:

@@ -97,7 +97,7 @@ class GeneralAssertions(unittest.TestCase):
         self.assertGreaterEqual(maxv, value, msg)
 
     def assertItemsEqual(self, expected_seq: Any, actual_seq: Any, msg: Any = None) -> None:
-        """As `assertCountEqual`."""
+        """The same as `assertCountEqual`."""
         self.assertCountEqual(expected_seq, actual_seq, msg)
 
     def assertSameElements(self, expected_seq: Any, actual_seq: Any, msg: Any = None) -> None:

@@ -125,7 +125,7 @@ def list_to_tuple(structure: Any) -> Any:
 
 
 def map_structure_with_tuple_paths(func: Callable, *structure: Any, **kwargs: Any) -> Any:
-    """As `map_structure`, of functions that take the path first."""
+    """Like `map_structure`, of functions that take the path first."""
     if not structure:
         raise ValueError("Must provide at least one structure")
     expand = kwargs.get("expand_composites", False)

@@ -12,7 +12,7 @@ def smart_constant_value(pred: Any) -> bool | None:
     """The value of a condition, if it is known now.
 
     Raises:
-      TypeError: if it is no condition.
+      TypeError: if it is not a condition.
     """
     if isinstance(pred, tf.Tensor):
         value = tf.get_static_value(pred)

@@ -108,7 +108,7 @@ def _input(make: Any) -> Any:
 
 
 def _subclassed(cls: type, **kwargs: Any) -> None:
-    """A layer of the user's: its `call` may use `if` and `while` over tensors, in functions too."""
+    """A user layer: its `call` may use `if` and `while` over tensors, in functions too."""
     super(Layer, cls).__init_subclass__(**kwargs)
     call = cls.__dict__.get("call")
     if type(call) is FunctionType and not is_library(cls.__module__):

@@ -113,7 +113,7 @@ def _batch_norm(module: Any) -> None:
 
 
 def _text(module: Any) -> None:
-    """Gives functions of the user's that standardise and split text tensors, as on TensorFlow, and not arrays."""
+    """Gives user functions that standardise and split text tensors, as on TensorFlow, and not arrays."""
     module.backend = SimpleNamespace(**{**vars(module.backend), "backend": lambda: "tensorflow"})
 
 
@@ -210,7 +210,7 @@ def _check_zip(path: str) -> None:
     """Refuses a file of Keras' that unpacks to far more than it is, or into other folders.
 
     Raises:
-      OSError: if it is no zip file, or such a one.
+      OSError: if it is not a zip file, or a damaged one.
     """
     if not zipfile.is_zipfile(path):
         # Keras would say that there is no such file.

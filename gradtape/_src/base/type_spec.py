@@ -43,7 +43,7 @@ class TypeSpec:
 
     @property
     def value_type(self) -> Any:
-        """The class of the values."""
+        """The class of the values it describes."""
         raise NotImplementedError(f"{type(self).__name__}.value_type")
 
     def _serialize(self) -> tuple:

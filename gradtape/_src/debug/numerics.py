@@ -21,7 +21,7 @@ from gradtape._src.base.errors import InvalidArgumentError, more
 from gradtape._src.base.source import Line, is_library, user_line
 from gradtape._src.debug.graph import elements
 
-# These ops only move values, or create the ones that they were asked for.
+# These ops only move values, or create the ones that they were requested.
 _PASSING_KINDS = frozenset(("movement", "indexed"))
 _PASSING = frozenset(("fill", "constant", "identity", "select", "cast", "zeros", "ones", "stop_gradient"))
 

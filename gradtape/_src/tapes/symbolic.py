@@ -1,7 +1,7 @@
 """`tf.gradients` and `tf.hessians`: derivatives of a graph while it is traced, without a tape.
 
 The trace of a function holds every op that was called. So the part between `xs` and `ys` is replayed
-on a new tape, call by call, and the tape is asked for the gradient.
+on a new tape, call by call, and the tape is requested the gradient.
 """
 
 from __future__ import annotations

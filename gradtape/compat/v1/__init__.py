@@ -102,7 +102,7 @@ def executing_eagerly_outside_functions() -> bool:
 
 
 class _Settings:
-    """Settings of sessions that are kept and have no effect; parts are made when they are asked for."""
+    """Settings of sessions that are kept and have no effect; parts are made when they are requested."""
 
     def __init__(self, **kwargs: _Any) -> None:
         self.__dict__.update(kwargs)
@@ -147,7 +147,7 @@ class Session:
 
 
 class InteractiveSession(Session):
-    """As `Session`."""
+    """The same as `Session`."""
 
 
 def placeholder(dtype: _Any, shape: _Any = None, name: str | None = None) -> _Any:
@@ -179,7 +179,7 @@ class _DefaultGraph:
         self._names: dict[str, int] = {}
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
-        """The name in the scope of the block, with a number if it was asked for before."""
+        """The name in the scope of the block, with a number if it was requested before."""
         scope = _tf.get_current_name_scope()
         name = f"{scope}/{name}" if scope else name
         key = name.lower()  # names that differ in capitals only count as the same, as in TensorFlow
@@ -395,7 +395,7 @@ for _full, _op in _PUBLIC.items():
 def _softmax_cross_entropy_with_logits_v2(
     labels: _Any, logits: _Any, axis: int | None = None, name: str | None = None, dim: int | None = None
 ) -> _Any:
-    """As `tf.nn.softmax_cross_entropy_with_logits`, with `dim` for `axis`."""
+    """Like `tf.nn.softmax_cross_entropy_with_logits`, with `dim` for `axis`."""
     axis = dim if axis is None else axis
     return _tf.nn.softmax_cross_entropy_with_logits(labels, logits, -1 if axis is None else axis)
 

@@ -197,7 +197,7 @@ def allclose(x1: Any, x2: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bo
 
 
 def _of_bits(name: str, op: Callable, of_truths: Callable | None = None) -> Callable:
-    """As `_of_two`; Keras calls the operands `x` and `y` here."""
+    """Like `_of_two`; Keras calls the operands `x` and `y` here."""
     of_two = _of_two(name, op, of_truths)
 
     def function(x: Any, y: Any) -> Any:

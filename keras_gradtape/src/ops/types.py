@@ -1,6 +1,6 @@
 """Keras' type promotion, with a shortcut for operands that already have one type.
 
-The rules are Keras' own, which are JAX's with 32 bits where nothing else is asked for. Numbers of 64
+The rules are Keras' own, which are JAX's with 32 bits where nothing else is requested. Numbers of 64
 bits stay what they are: JAX has none by default, but tapes in double precision are common.
 """
 
