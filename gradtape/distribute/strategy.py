@@ -491,15 +491,15 @@ def local_devices(op: str, devices: Any) -> list[str]:
 
 class MirroredStrategy(Strategy):
     """One replica on each of several devices of this process; each variable has one value for all of them.
-    devices: their names; by default all GPUs, or else all logical devices of the CPU, of which there is one unless
-    `tf.config.set_logical_device_configuration` adds more.
-          devices: their names; by default all GPUs, or else all logical devices of the CPU, of which there is one unless
-            `tf.config.set_logical_device_configuration` makes more.
-          cross_device_ops: accepted as in TensorFlow, without effect.
 
-        >>> import gradtape as tf
-        >>> tf.distribute.MirroredStrategy(["CPU:0"]).num_replicas_in_sync
-        1
+    Args:
+      devices: their names; by default all GPUs, or else all logical devices of the CPU, of which there is one unless
+        `tf.config.set_logical_device_configuration` adds more.
+      cross_device_ops: accepted as in TensorFlow, without effect.
+
+    >>> import gradtape as tf
+    >>> tf.distribute.MirroredStrategy(["CPU:0"]).num_replicas_in_sync
+    1
     """
 
     def __init__(self, devices: Any = None, cross_device_ops: Any = None) -> None:
