@@ -1,6 +1,6 @@
-"""What records hold: the features of `tf.train.Example` and `tf.train.SequenceExample`, found in their bytes.
+"""The contents of records: the features of `tf.train.Example` and `tf.train.SequenceExample`, read from their bytes.
 
-No `tf.train.Example` is made: the core finds names and values (`core/py/records.cpp`), NumPy takes numbers over.
+No `tf.train.Example` is created: the core finds names and values (`core/py/records.cpp`), NumPy converts the numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Regular expressions in the syntax of RE2, as patterns of Python's `re`.
+"""Regular expressions in the syntax of RE2, as patterns for Python's `re`.
 
-RE2 knows no look-around and no back-references; those are refused here, too. Its classes (`[[:alpha:]]`, `\\pL`), flags
-(`(?U)`) and anchors are written out. What stays different: `re` looks for matches by trying, so that a pattern such as
-`(a*)*b` can take exponential time, and bytes cannot be matched one by one (`\\C`).
+RE2 has no look-around and no back-references; they are rejected here, too. Its classes (`[[:alpha:]]`, `\\pL`),
+flags (`(?U)`) and anchors are translated. Differences remain: `re` uses backtracking, so that a pattern such as
+`(a*)*b` can take exponential time, and single bytes cannot be matched (`\\C`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape.strings import scripts
 
-# Bytes that are no UTF-8 become surrogates (PEP 383), which no class of RE2 holds.
+# Bytes that are not UTF-8 become surrogates (PEP 383), which are in no class of RE2.
 _STRAY = "\udc80-\udcff"
 _POSIX = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": "\\x00-\\x7f", "blank": "\\t ", "cntrl": "\\x00-\\x1f\\x7f",
@@ -32,15 +32,15 @@ _REPEAT = re.compile(r"\{(\d+)(,?)(\d*)\}")
 
 
 class _Wrong(ValueError):
-    """What RE2 says about a pattern."""
+    """An error message of RE2 about a pattern."""
 
 
 @functools.lru_cache(256)
 def compiled(pattern: bytes) -> re.Pattern[str]:
-    """The pattern of Python for one of RE2.
+    """The Python pattern for a pattern of RE2.
 
     Raises:
-      InvalidArgumentError: if RE2 would not take it.
+      InvalidArgumentError: if it is not valid in RE2.
     """
     words = pattern.decode(errors="surrogateescape")
     try:
@@ -50,7 +50,7 @@ def compiled(pattern: bytes) -> re.Pattern[str]:
 
 
 class _Reader:
-    """Reads a pattern of RE2, from left to right."""
+    """Translates a pattern of RE2 from left to right."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern, self.at = pattern, 0
@@ -63,7 +63,7 @@ class _Reader:
         return out
 
     def alternatives(self) -> str:
-        """Everything up to the end of a group, with the flags that hold there."""
+        """Everything up to the end of a group, with the flags that are set there."""
         before, out, opened = self.flags, [], 0
         repeatable = False
         while self.at < len(self.pattern) and self.pattern[self.at] != ")":
@@ -74,7 +74,7 @@ class _Reader:
                 continue
             if c == "|":
                 self.at += 1
-                # Flags set within a group hold to its end, also behind a bar.
+                # Flags set within a group hold to its end, also after a bar.
                 out.append(")" * opened + "|" + ("(?i:" if "i" in self.flags else ""))
                 opened = int("i" in self.flags)
                 repeatable = False
@@ -168,7 +168,7 @@ class _Reader:
         return f"[^{members}{_STRAY}]" if negated else f"[{members}]"
 
     def escaped_class(self) -> tuple[str, bool]:
-        """An escape as members of a class, and whether it is all others that are meant."""
+        """An escape as members of a class, and whether the class is negated."""
         start = self.at
         c = self.pattern[start + 1 : start + 2]
         self.at += 2
@@ -240,7 +240,7 @@ class _Reader:
         return f"{begin}-{end}"
 
     def one_character(self) -> tuple[str, bool]:
-        """A member of a class, and whether it is one character."""
+        """A member of a class, and whether it is a single character."""
         if self.pattern[self.at] != "\\":
             self.at += 1
             return _member(self.pattern[self.at - 1]), True
@@ -252,7 +252,7 @@ class _Reader:
 
 
 def _member(c: str) -> str:
-    """A character as a member of a class of Python's."""
+    """A character as a member of a class in Python's syntax."""
     return c if c.isalnum() or ord(c) > 127 else f"\\x{ord(c):02x}"
 
 
@@ -264,14 +264,14 @@ def _code(member: str) -> int:
 
 @functools.lru_cache(64)
 def _others(members: str) -> str:
-    """All characters but these, as members of a class."""
+    """All other characters, as members of a class."""
     inside = re.compile(f"[{members}]")
     return _ranges(lambda c: not inside.match(c))
 
 
 @functools.lru_cache(64)
 def _property(name: str) -> str | None:
-    """The characters of a category or script, as members of a class; None if there is none of this name."""
+    """The characters of a category or script, as members of a class; None if the name is unknown."""
     if name == "Any":
         return "\\x00-\\U0010ffff"
     if re.fullmatch("[CLMNPSZ][a-z]?", name):
