@@ -1,7 +1,7 @@
 """Keras models inside folders of `tf.saved_model`: each is an archive of Keras' own, `assets/<n>.keras`.
 
-Loading runs Keras' safe mode, and imports nothing: before, every class that the archive names is looked up, among
-Keras' own and those that the program has defined or registered.
+Loading uses Keras' safe mode and imports nothing: first, every class named in the archive is looked up among Keras'
+own classes and those that the program has defined or registered.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ def try_evaluate_constant(tensor: Any) -> Any:
 
 
 def constant_value_as_shape(tensor: Any) -> tf.TensorShape:
-    """The shape that an integer tensor is, as far as it is known."""
+    """The shape given by an integer tensor, as far as it is known."""
     if isinstance(tensor, tf.TensorShape):
         return tensor
     value = tf.get_static_value(tensor, partial=True)

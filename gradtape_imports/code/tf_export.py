@@ -1,6 +1,6 @@
 """`tensorflow.python.util.tf_export`: the public names of functions and classes.
 
-Keras 2 finds what is stored in its files by these names, so those that it gives are noted.
+Keras 2 uses these names in its files, so the names that it registers are stored.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class keras_export(tf_export):
 
 
 def get_symbol_from_name(name: str) -> Any:
-    """What Keras or TensorFlow shows under a name, `keras.layers.Dense` or `math.add`; None if there is nothing."""
+    """The object that Keras or TensorFlow exports under a name, `keras.layers.Dense` or `math.add`; None if there
+    is none."""
     if name in _symbols or "keras." in name:
         return _symbols.get(name)
     value: Any = operators if name.startswith("__operators__.") else tf

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from gradtape._src.base.type_spec import TypeSpec
 
-# TensorFlow's names: a package looks into these.
+# TensorFlow's name, which a package accesses.
 _NAME_TO_TYPE_SPEC: dict[str, type[TypeSpec]] = {}
 _TYPE_SPEC_TO_NAME: dict[type[TypeSpec], str] = {}
 

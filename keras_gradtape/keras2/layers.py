@@ -17,11 +17,11 @@ import gradtape as tf
 from gradtape.backend import current_trace, is_library, with_autograph
 from keras_gradtape.keras2.losses import name_first
 
-# Accepted by Keras 2 and without a meaning any more.
+# Accepted by Keras 2, and meaningless now.
 _GONE = frozenset(
     ("dynamic", "fused", "implementation", "experimental_autocast", "use_resource", "input_length")
 )  # fmt: skip
-# These changed what a layer computes: they may be off.
+# Options that changed the result of a layer; only their "off" value is accepted.
 _OFF = frozenset(("virtual_batch_size", "adjustment", "time_major"))
 
 
@@ -55,7 +55,7 @@ def install(keras: ModuleType) -> None:
 
 
 def _accepting(init: Any) -> Any:
-    # Keras looks at the names of its parameters, of this function and of the one it wraps.
+    # Keras inspects the parameter names of this function and of the one it wraps.
     @functools.wraps(init)
     def __init__(self: Any, **kwargs: Any) -> None:
         weights = kwargs.pop("weights", None)
@@ -126,9 +126,9 @@ def _subclassed(cls: type, **kwargs: Any) -> None:
 
 
 def _by_position(call: Any) -> Any:
-    """`layer(x, True)`: what is neither a tensor nor first is passed on by its name.
+    """`layer(x, True)`: passes further positional arguments that are not tensors by name.
 
-    Arrays beside tensors in a list of inputs become tensors too.
+    Arrays in a list of inputs with tensors become tensors too.
     """
 
     @functools.wraps(call)
@@ -177,7 +177,7 @@ def reset_states(self: Any) -> None:
             layer.reset_state()
 
 
-# ---- what a layer was called on -------------------------------------------------------------------
+# ---- inputs and outputs of calls ------------------------------------------------------------------
 
 
 def _shapes(layer: Any, which: str) -> Any:

@@ -1,7 +1,7 @@
 """A `tf.Variable`, or a `tf.Module`, in an attribute of a layer belongs to the layer, as in Keras 2.
 
-Keras lists variables of its own class. For a `tf.Variable` it gets one that holds it: both are the same
-value to tapes, optimizers and files. The attribute stays what the program set it to.
+Keras lists variables of its own class. For a `tf.Variable` it gets one that wraps it: tapes, optimizers and files
+treat both as the same value. The attribute itself keeps the value that the program set.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _add(tracker: Any, attr: Any) -> None:
 
 
 def _with_modules(own: property, name: str) -> property:
-    """The variables of a layer, and after them those of modules in its attributes, found when asked."""
+    """The variables of a layer, followed by those of modules in its attributes, found on access."""
 
     def found(self: Any) -> list:
         variables = own.fget(self)  # type: ignore[misc]

@@ -1,7 +1,7 @@
-"""Random numbers from the seeds that Keras hands around: two integers per call, no hidden state.
+"""Random numbers from the seeds that Keras passes around: two integers per call, no hidden state.
 
-The numbers are those of Keras on TensorFlow, bit for bit: initial weights, dropout and shuffles are the
-same for the same seed.
+The numbers are those of Keras on TensorFlow, bit for bit: initial weights, dropout and shuffles are the same for
+the same seed.
 """
 
 from __future__ import annotations

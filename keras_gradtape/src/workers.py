@@ -1,7 +1,7 @@
-"""`fit` in several processes: which of them writes files, and how those that have none go on from a backup.
+"""`fit` in several processes: which of them writes files, and how the others restore a backup.
 
-Every worker has the callbacks of the program. Files are written by the chief: it saves checkpoints and backups, each under
-another name first, so that a worker that is killed while it writes leaves the last one whole.
+Every worker has the program's callbacks. Files are written by the chief: it saves checkpoints and backups, each
+under a temporary name first, so that a worker that is killed while writing leaves the previous one intact.
 """
 
 import os

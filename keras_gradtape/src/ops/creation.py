@@ -129,7 +129,7 @@ def linspace(
         if steps > 0
         else tf.fill((stop - start).shape, tf.constant(math.nan, start.dtype))
     )
-    # A weighted mean of the ends meets both of them exactly.
+    # A weighted mean of the ends gives both of them exactly.
     share = np.arange(num) / builtins.max(steps, 1)
     share = tf.reshape(tf.cast(tf.constant(share), start.dtype), [num] + [1] * step.ndim)
     out = start * (1 - share) + stop * share

@@ -1,7 +1,7 @@
 """The functions of one operand of `keras.ops.numpy` that work element by element.
 
-Most differ only in the op and in what becomes of integers: those are made by tables. A call on a
-tensor of floats goes straight to the op.
+Most differ only in the op and in the treatment of integers: those are generated from tables. A call on a tensor of
+floats goes directly to the op.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _sinc(x: Any) -> Any:
 def _angle(x: Any) -> Any:
     if x.dtype.is_complex:
         return tf.math.angle(x)
-    # The sign decides, and NaN stays.
+    # The sign decides; NaN is preserved.
     return tf.where(x < 0, tf.fill(x.shape, tf.constant(math.pi, x.dtype)), x * 0)
 
 
@@ -211,7 +211,7 @@ def _same_bits(x: Any, target: Any) -> Any:
     return x if x.dtype is target else tf.bitcast(x, target)
 
 
-# ---- questions ----------------------------------------------------------------------------------
+# ---- predicates---------------------------------------------------------------------------------
 
 
 def _asked(name: str, op: Callable, otherwise: bool) -> Callable:
@@ -249,7 +249,7 @@ def signbit(x: Any) -> Any:
     x = convert_to_tensor(x)
     if x.dtype.is_bool or x.dtype.name in UNSIGNED:
         return tf.fill(x.shape, False)
-    if x.dtype.is_floating:  # zeros have a sign
+    if x.dtype.is_floating:  # zeros have a sign, too
         x = tf.bitcast(x, _BITS[x.dtype.size])
     return x < 0
 
