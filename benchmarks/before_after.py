@@ -54,15 +54,17 @@ def main() -> None:
             build: {"library": build, "part": part, "name": name, "mode": mode, "alone": options.threads > 1}
             for build in BUILDS
         }
-        found = parts.in_turns(running, commands, options.rounds, options.seconds)
-        for metric in found["now"]:
-            before, now = (found[build].get(metric, {}) for build in BUILDS)
-            if "min" not in before or "min" not in now:
-                print(f"{name:20} {mode:9} missing: {before.get('missing')} {now.get('missing')}", flush=True)
+        results = parts.in_turns(running, commands, options.rounds, options.seconds)
+        for metric in results["now"]:
+            before, after = (results[build].get(metric, {}) for build in BUILDS)
+            if "min" not in before or "min" not in after:
+                print(
+                    f"{name:20} {mode:9} missing: {before.get('missing')} {after.get('missing')}", flush=True
+                )
                 continue
-            ratios.append(now["min"] / before["min"])
+            ratios.append(after["min"] / before["min"])
             print(
-                f"{name:20} {mode:9} {before['min']:10.2f} us -> {now['min']:10.2f} us   {ratios[-1]:.3f}",
+                f"{name:20} {mode:9} {before['min']:10.2f} us -> {after['min']:10.2f} us   {ratios[-1]:.3f}",
                 flush=True,
             )
     if not options.only or "import" in options.only:
@@ -70,9 +72,9 @@ def main() -> None:
         for _ in range(15):
             for build, python in pythons.items():
                 times[build].append(_import_time(python))
-        before, now = (min(times[build]) for build in BUILDS)
-        ratios.append(now / before)
-        print(f"{'import':20} {'':9} {before:10.2f} ms -> {now:10.2f} ms   {ratios[-1]:.3f}")
+        before, after = (min(times[build]) for build in BUILDS)
+        ratios.append(after / before)
+        print(f"{'import':20} {'':9} {before:10.2f} ms -> {after:10.2f} ms   {ratios[-1]:.3f}")
     for peer in running.values():
         peer.close()
     print(f"largest ratio {max(ratios):.3f}, of {len(ratios)}")

@@ -34,13 +34,13 @@ class Case:
 
 def load(library: str, threads: int) -> Any:
     """The library's module, told how many threads it may use."""
-    made = importlib.import_module(library)
+    module = importlib.import_module(library)
     if library == "torch":
-        made.set_num_threads(threads)
+        module.set_num_threads(threads)
     elif library == "tensorflow":
-        made.config.threading.set_intra_op_parallelism_threads(threads)
-        made.config.threading.set_inter_op_parallelism_threads(threads)
-    return made
+        module.config.threading.set_intra_op_parallelism_threads(threads)
+        module.config.threading.set_inter_op_parallelism_threads(threads)
+    return module
 
 
 def repeat(call: Callable[[], object]) -> Callable[[int], None]:

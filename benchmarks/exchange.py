@@ -143,9 +143,9 @@ def started(n: int, what: str, rounds: int, mpi: bool = False) -> dict[str, Any]
         command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(n), *me]
         running = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)]
     else:
-        held = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-        workers = [f"127.0.0.1:{s.getsockname()[1]}" for s in held]
-        for s in held:
+        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+        workers = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
+        for s in sockets:
             s.close()
         running = []
         for i in range(n):
@@ -166,8 +166,8 @@ def main() -> None:
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part:
-        found = exchange(options.rounds) if options.part == "exchange" else step(options.rounds)
-        print(json.dumps(found), flush=True)
+        result = exchange(options.rounds) if options.part == "exchange" else step(options.rounds)
+        print(json.dumps(result), flush=True)
         return
     results: dict[str, Any] = {"machine": f"{platform.machine()}, {os.cpu_count()} processors"}
     for part in options.parts:
@@ -176,14 +176,14 @@ def main() -> None:
             continue
         if part == "step":
             one, two = started(1, "step", options.rounds), started(2, "step", options.rounds)
-            found = {"one process, whole batch": one["step"], "two, half the batch each": two["step"]}
-            found |= ratios(two["step"], one["step"])
+            result = {"one process, whole batch": one["step"], "two, half the batch each": two["step"]}
+            result |= ratios(two["step"], one["step"])
         else:
-            found = started(2, "exchange", options.rounds, part == "mpi")
-            found |= ratios(found["ours"], found["engine"])
-        results[part] = found
+            result = started(2, "exchange", options.rounds, part == "mpi")
+            result |= ratios(result["ours"], result["engine"])
+        results[part] = result
         print(part)
-        for name, value in found.items():
+        for name, value in result.items():
             if isinstance(value, dict):
                 print(f"  {name:28} {value['min_ms']:8.3f} ms (median {value['median_ms']:.3f})")
             else:

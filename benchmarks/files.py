@@ -112,17 +112,17 @@ CASES: dict[str, tuple[Callable[[Any], Callable[[], Any]], int]] = {
 }
 
 
-def _sum(made: Any) -> float:
+def _sum(result: Any) -> float:
     """A number that tells whether the right thing came out: bytes of a file, of records, or the sum of numbers."""
     import numpy as np
 
-    if isinstance(made, str):
-        return os.path.getsize(made)
-    if isinstance(made, list):
-        return sum(len(record) for part in made for record in np.ravel(part.numpy()))
-    if made.dtype == "uint8":  # decoders of JPEG round in ways of their own
-        return made.numpy().size
-    return float(np.asarray(made.numpy(), np.float64).sum())
+    if isinstance(result, str):
+        return os.path.getsize(result)
+    if isinstance(result, list):
+        return sum(len(record) for part in result for record in np.ravel(part.numpy()))
+    if result.dtype == "uint8":  # decoders of JPEG round in ways of their own
+        return result.numpy().size
+    return float(np.asarray(result.numpy(), np.float64).sum())
 
 
 def case(library: str, module: Any, name: str, mode: str) -> dict[str, cases.Case]:

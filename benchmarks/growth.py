@@ -255,13 +255,13 @@ def _expected(axis: Axis, size: int, before: dict[str, Any], at: int) -> tuple[f
     """Seconds of a call, seconds of all calls, and GB that a size takes if it grows in step from the size `at`."""
     ratio = axis.units(size) / axis.units(at)
     peak = before.get("peak", {"mb": 0.0, "imported_mb": 0.0})
-    made = [before[name] for name in ("whole", "record") if "min" in before.get(name, {})]
-    call = ratio * sum(m["min"] for m in made) * axis.units(at) * 1e-6
+    measured = [before[name] for name in ("whole", "record") if "min" in before.get(name, {})]
+    call = ratio * sum(m["min"] for m in measured) * axis.units(at) * 1e-6
     # The very first call of a process loads things, which does not grow.
-    first = (ratio if at > axis.sizes[0] else 1.0) * sum(m["first_ms"] for m in made) * 1e-3
-    held = peak["imported_mb"] + ratio * (peak["mb"] - peak["imported_mb"])
+    first = (ratio if at > axis.sizes[0] else 1.0) * sum(m["first_ms"] for m in measured) * 1e-3
+    memory = peak["imported_mb"] + ratio * (peak["mb"] - peak["imported_mb"])
     # One to check, and two turns of three.
-    return call, first + 7 * call, held / 1024
+    return call, first + 7 * call, memory / 1024
 
 
 def skipped(
@@ -289,9 +289,9 @@ def measure(options: Any) -> dict[str, Any]:
         if options.workloads and name not in options.workloads:
             continue
         sizes = axis.sizes[: 2 if options.quick else None]
-        cells, found = _measure_axis(name, axis, sizes, options)
+        cells, of_axis = _measure_axis(name, axis, sizes, options)
         result |= {f"{name} {size}": cells[size] for size in sizes}
-        versions |= found
+        versions |= of_axis
     return {"versions": versions, "cases": result}
 
 
@@ -351,24 +351,24 @@ def split(case: str) -> tuple[str, int]:
 def per_unit(part: dict[str, Any], what: str) -> dict[str, Any]:
     """A part whose figures are one thing for one unit: microseconds of `whole`, `record` or the `first` call, or
     `bytes` above what the smallest size of the axis held."""
-    made: dict[str, Any] = {}
+    out: dict[str, Any] = {}
     for case, cells in part["cases"].items():
         name, size = split(case)
         axis = AXES[name]
         units = axis.units(size)
-        made[case] = {}
+        out[case] = {}
         for label, cell in cells.items():
             whole, value = cell.get("whole", {}), None
             if what in ("whole", "record"):
-                made[case][label] = {"unit": cell.get(what, {"missing": cell.get("missing", "")})}
+                out[case][label] = {"unit": cell.get(what, {"missing": cell.get("missing", "")})}
                 continue
             if what == "first":
                 value = whole.get("first_ms", 0.0) * 1e3 / units
             elif "peak" in cell and size > axis.sizes[0]:
                 value = (cell["peak"]["mb"] - cell["peak"]["imported_mb"]) * 2**20 / units
             why = cell.get("missing") or whole.get("missing", "")
-            made[case][label] = {"unit": {"min": value, "quiet": True} if value else {"missing": why}}
-    return {"cases": made}
+            out[case][label] = {"unit": {"min": value, "quiet": True} if value else {"missing": why}}
+    return {"cases": out}
 
 
 def table(part: dict[str, Any]) -> str:

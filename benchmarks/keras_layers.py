@@ -151,11 +151,11 @@ def _optimizer(tf: Any, size: int) -> dict[str, cases.Case]:
     """Adam's step for 100 variables, and a copy of as many bytes as it reads and writes."""
     import numpy as np
 
-    made = {"Keras": tf.keras.optimizers.Adam}
+    optimizers = {"Keras": tf.keras.optimizers.Adam}
     if hasattr(tf, "optimizers") and tf.optimizers.Adam is not tf.keras.optimizers.Adam:
-        made["native"] = tf.optimizers.Adam
+        optimizers["native"] = tf.optimizers.Adam
     result = {}
-    for label, adam in made.items():
+    for label, adam in optimizers.items():
         variables = [tf.Variable(np.ones(size, np.float32)) for _ in range(100)]
         pairs = [(tf.constant(np.ones(size, np.float32)), v) for v in variables]
         step = adam(1e-3).apply_gradients

@@ -255,8 +255,8 @@ def measure(options: Any) -> dict[str, Any]:
             for label in labels(name)
         }
         rounds = options.rounds if small else min(options.rounds, 3)
-        result[name], found = parts.measure_fresh("keras_models", name, todo, rounds, options.seconds)
-        versions |= found
+        result[name], of_model = parts.measure_fresh("keras_models", name, todo, rounds, options.seconds)
+        versions |= of_model
     with contextlib.suppress(metadata.PackageNotFoundError):
         versions["keras"] = metadata.version("keras")
     return {"versions": versions, "cases": result}
@@ -268,23 +268,23 @@ def measure(options: Any) -> dict[str, Any]:
 def quickest(part: dict[str, Any], what: str) -> dict[str, Any]:
     """A part with one figure of each library's quickest way: milliseconds of a `step` or of the `first`, or MB of
     memory (`peak`)."""
-    made: dict[str, Any] = {}
+    out: dict[str, Any] = {}
     for name, cells in part["cases"].items():
-        made[name] = {}
+        out[name] = {}
         for start in LIBRARIES:
-            found = report.best(cells, "step", start)
-            if not found:
-                made[name] |= {label: cell for label, cell in cells.items() if label.startswith(start)}
+            best = report.best(cells, "step", start)
+            if not best:
+                out[name] |= {label: cell for label, cell in cells.items() if label.startswith(start)}
                 continue
-            label, step = found
+            label, step = best
             value = {
                 "step": step["min"] / 1e3,
                 "first": step["first_ms"],
                 "peak": cells[label].get("peak", {}).get("mb"),
             }[what]
             quiet = step["quiet"] if what == "step" else True
-            made[name][label] = {"step": {"min": value, "quiet": quiet} if value else {"missing": ""}}
-    return {"cases": made}
+            out[name][label] = {"step": {"min": value, "quiet": quiet} if value else {"missing": ""}}
+    return {"cases": out}
 
 
 def table(part: dict[str, Any]) -> str:

@@ -26,8 +26,8 @@ def case(library: str, module: Any, name: str, mode: str) -> dict[str, Any]:
     """A product of two square matrices."""
     import ops
 
-    made = ops.case(library, module, "matmul", mode, "large", size=int(name) ** 2)
-    return {"product": made["op"]}
+    of_op = ops.case(library, module, "matmul", mode, "large", size=int(name) ** 2)
+    return {"product": of_op["op"]}
 
 
 def gflops(threads: int, options: Any) -> dict[str, float]:

@@ -69,20 +69,22 @@ def _arrays(row: Row, library: str, size: int | None) -> list[Any]:
 
     rng = np.random.default_rng(1)
     sides = {"N": size, "n": round((size or 0) ** 0.5)}
-    made = [rng.uniform(0.1, 1, [sides.get(d, d) for d in shape]).astype(np.float32) for shape in row.shapes]
+    arrays = [
+        rng.uniform(0.1, 1, [sides.get(d, d) for d in shape]).astype(np.float32) for shape in row.shapes
+    ]
     if row.positive:
-        a, n = made[0], made[0].shape[-1]
-        made[0] = (a @ a.swapaxes(-1, -2) / n + np.diag(np.linspace(1, 2, n))).astype(np.float32)
+        a, n = arrays[0], arrays[0].shape[-1]
+        arrays[0] = (a @ a.swapaxes(-1, -2) / n + np.diag(np.linspace(1, 2, n))).astype(np.float32)
     if row.images and library == "torch":
-        for k, a in enumerate(made):
+        for k, a in enumerate(arrays):
             first = k == 0  # images have their channels last, kernels (in, out) last
             axes = (
                 (0, a.ndim - 1, *range(1, a.ndim - 1))
                 if first
                 else (a.ndim - 1, a.ndim - 2, *range(a.ndim - 2))
             )
-            made[k] = np.ascontiguousarray(a.transpose(axes)) if a.ndim > 1 else a
-    return made
+            arrays[k] = np.ascontiguousarray(a.transpose(axes)) if a.ndim > 1 else a
+    return arrays
 
 
 def _tensors(library: str, module: Any, arrays: list[Any], dtype: str) -> list[Any]:

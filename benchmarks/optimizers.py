@@ -61,15 +61,17 @@ def _tensorflow(tf: Any, mode: str, kind: str, weights: Any, gradients: Any) -> 
 
 
 def _torch(torch: Any, mode: str, kind: str, weights: Any, gradients: Any) -> Made:
-    made = [torch.tensor(w, requires_grad=True) for w in weights]
-    for w, g in zip(made, gradients, strict=True):
+    parameters = [torch.tensor(w, requires_grad=True) for w in weights]
+    for w, g in zip(parameters, gradients, strict=True):
         w.grad = torch.tensor(g)
     more: dict[str, Any] = {"Adam": {"eps": 1e-7}, "SGD": {"momentum": 0.9}, "RMSprop": {"alpha": 0.9}}[kind]
     if "fused" in mode:
         if kind == "RMSprop":
             return None, list
         more["fused"] = True
-    return getattr(torch.optim, kind)(made, lr=1e-3, **more).step, lambda: made[0].detach().numpy()
+    return getattr(torch.optim, kind)(
+        parameters, lr=1e-3, **more
+    ).step, lambda: parameters[0].detach().numpy()
 
 
 def _jax(jax: Any, kind: str, weights: Any, gradients: Any) -> Made:
@@ -80,7 +82,7 @@ def _jax(jax: Any, kind: str, weights: Any, gradients: Any) -> Made:
         return None, list
     jnp = jax.numpy
     weights, gradients = [jnp.array(w) for w in weights], [jnp.array(g) for g in gradients]
-    now = [weights, jax_numpy.adam_state(jnp, weights)]
+    current = [weights, jax_numpy.adam_state(jnp, weights)]
 
     def whole(weights: Any, state: Any, gradients: Any) -> Any:
         return jax_numpy.adam(jnp, weights, state, gradients)
@@ -88,9 +90,9 @@ def _jax(jax: Any, kind: str, weights: Any, gradients: Any) -> Made:
     update = jax.jit(whole, donate_argnums=(0, 1))
 
     def step() -> None:
-        now[:] = jax.block_until_ready(update(*now, gradients))
+        current[:] = jax.block_until_ready(update(*current, gradients))
 
-    return step, lambda: np.asarray(now[0][0])
+    return step, lambda: np.asarray(current[0][0])
 
 
 def measure(options: Any) -> dict[str, Any]:

@@ -67,21 +67,21 @@ def _explained(table: str) -> str:
 
 
 def _versions(results: dict[str, Any]) -> str:
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for part in results["parts"].values():
-        found |= part.get("versions", {})
-    return ", ".join(f"{report.title(name)} {version}" for name, version in found.items())
+        versions |= part.get("versions", {})
+    return ", ".join(f"{report.title(name)} {version}" for name, version in versions.items())
 
 
 def _about(results: dict[str, Any]) -> str:
-    here, parts = results["machine"], results["parts"].values()
+    machine, parts = results["machine"], results["parts"].values()
     if not parts:
         return "No run is published yet: `make bench` writes its figures here."
     commits = list(dict.fromkeys(part["commit"] for part in parts))
     days = sorted({part["when"][:10] for part in parts})
     text = (
-        f"Measured {' to '.join(dict.fromkeys((days[0], days[-1])))} at {', '.join(commits)} on {here['processor']}, "
-        f"{here['cores']} cores, {here['threads']} threads each, {here['system']}, Python {here['python']}: "
+        f"Measured {' to '.join(dict.fromkeys((days[0], days[-1])))} at {', '.join(commits)} on {machine['processor']}, "
+        f"{machine['cores']} cores, {machine['threads']} threads each, {machine['system']}, Python {machine['python']}: "
         f"{_versions(results)}."
     )
     if any(part["quick"] for part in parts):
@@ -261,7 +261,7 @@ def readme(results: dict[str, Any]) -> str:
         lines += [_MODELS, _explained(keras_models.summary(parts["keras_models"]))]
     if "overhead" in parts:
         cells = parts["overhead"]["cases"].values()
-        ours = [found[1]["min"] for c in cells if (found := report.best(c, "op", "gradtape"))]
+        ours = [best[1]["min"] for c in cells if (best := report.best(c, "op", "gradtape"))]
         text = f"Recording one small op costs {report.number(min(ours))} to {report.number(max(ours))} us"
         for label in ("tensorflow eager", "torch eager"):
             times = [r.value for c in cells if (r := report.ratio(c, "op", "gradtape", (label,)))]

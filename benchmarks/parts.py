@@ -63,12 +63,12 @@ def in_turns(
         library = command["library"]
         if library not in running:
             continue
-        made = running[library].ask(do="prepare", key=label, **command)
-        if "error" in made:
-            result[label] = {"missing": made["error"]}
+        reply = running[library].ask(do="prepare", key=label, **command)
+        if "error" in reply:
+            result[label] = {"missing": reply["error"]}
             continue
-        result[label] = made["metrics"]
-        todo += [(label, metric, library, []) for metric, m in made["metrics"].items() if "missing" not in m]
+        result[label] = reply["metrics"]
+        todo += [(label, metric, library, []) for metric, m in reply["metrics"].items() if "missing" not in m]
     for turn in range(patience * rounds):
         # After the usual number of turns only those go on that were disturbed in too many.
         late = [t for t in todo if turn < rounds or _quiet_turns(t[3]) < max(2, rounds // 2)]
@@ -106,9 +106,11 @@ def some(names: Iterable[str], options: Any) -> list[str]:
 
 def chosen(names: Iterable[str], options: Any) -> list[str]:
     """Those that --only names; without it, `some`."""
-    known = list(names)
+    all_names = list(names)
     return (
-        [name for name in known if name in options.workloads] if options.workloads else some(known, options)
+        [name for name in all_names if name in options.workloads]
+        if options.workloads
+        else some(all_names, options)
     )
 
 
@@ -152,7 +154,7 @@ def measure_fresh(
     those after the import. And the versions of the libraries.
     """
     progress(part, name)
-    running, held, versions, result = {}, {}, {}, {}
+    running, imported, versions, result = {}, {}, {}, {}
     for label, command in commands.items():
         try:
             peer = peers.Peer(command["library"])
@@ -160,7 +162,7 @@ def measure_fresh(
             result[label] = {"missing": f"not here: {e}"}
             continue
         versions[peer.library] = peer.version
-        held[label] = peer.ask(do="peak")["mb"]
+        imported[label] = peer.ask(do="peak")["mb"]
         running[label] = peer
     # Here a process is named by its label, since a library may have several.
     result |= in_turns(
@@ -169,7 +171,7 @@ def measure_fresh(
     for label, peer in running.items():
         mb = peer.ask(do="peak").get("mb")
         if mb and "missing" not in result[label]:
-            result[label]["peak"] = {"mb": round(mb, 3), "imported_mb": round(held[label], 3)}
+            result[label]["peak"] = {"mb": round(mb, 3), "imported_mb": round(imported[label], 3)}
     _close(running)
     return {label: result[label] for label in commands}, versions
 
@@ -194,8 +196,8 @@ class Plan:
         """Seconds until the end, by what each part took the last time."""
         names = list(self.expected)
         later = names[names.index(self.part) + 1 :] if self.part in names else names
-        here = max(0.0, self.expected.get(self.part, 0.0) - (self.now() - self.since))
-        return here + sum(self.expected[name] for name in later)
+        of_part = max(0.0, self.expected.get(self.part, 0.0) - (self.now() - self.since))
+        return of_part + sum(self.expected[name] for name in later)
 
 
 plan = Plan({})

@@ -49,15 +49,15 @@ def python_of(library: str) -> str:
     name = ENVIRONMENT_OF[library]
     folder = ENVIRONMENTS / name
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    done, wanted = folder / "done", " ".join(PACKAGES[name])
-    if not done.exists() or done.read_text() != wanted:  # new, or made when the list was another
-        print(f"setting up {folder} with {wanted} (once)", file=sys.stderr, flush=True)
+    done, packages = folder / "done", " ".join(PACKAGES[name])
+    if not done.exists() or done.read_text() != packages:  # new, or made when the list was another
+        print(f"setting up {folder} with {packages} (once)", file=sys.stderr, flush=True)
         try:
             subprocess.run([sys.executable, "-m", "venv", folder], check=True)
             subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES[name]], check=True)
         except (subprocess.CalledProcessError, OSError) as e:
             raise Missing(f"{library}: its environment could not be set up ({e})") from None
-        done.write_text(wanted)
+        done.write_text(packages)
     return str(python)
 
 
@@ -71,8 +71,8 @@ def environment(library: str, threads: int = THREADS) -> dict[str, str]:
     env["TORCHINDUCTOR_CACHE_DIR"] = _inductor()
     path = env.pop("PYTHONPATH", None)
     if library == "gradtape":
-        found = importlib.util.find_spec("gradtape")
-        if path or found is None or Path(found.origin or "").is_relative_to(ROOT):
+        spec = importlib.util.find_spec("gradtape")
+        if path or spec is None or Path(spec.origin or "").is_relative_to(ROOT):
             env["PYTHONPATH"] = str(ROOT)  # not installed, or from this checkout
     return env
 

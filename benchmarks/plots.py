@@ -75,8 +75,8 @@ def _dots(ax: Any, names: list[str], values: Callable[[str, str], float | None])
 def _legend(figure: Any, ax: Any) -> None:
     """One legend under the picture, ours first."""
     handles, labels = ax.get_legend_handles_labels()
-    known = list(_LIBRARIES.values())
-    order = sorted(range(len(labels)), key=lambda k: (known + labels).index(labels[k]))
+    titles = list(_LIBRARIES.values())
+    order = sorted(range(len(labels)), key=lambda k: (titles + labels).index(labels[k]))
     figure.legend(
         [handles[k] for k in order], [labels[k] for k in order],
         loc="outside lower center", ncols=len(order), frameon=False, handletextpad=0.3,
@@ -112,8 +112,8 @@ def overhead(parts: dict[str, Any]) -> Any:
     figure, ax = _figure(size=(8, 0.36 * len(cases) + 1.5))
 
     def cost(name: str, library: str) -> float | None:
-        found = report.best(cases[name], "op", library + " ")
-        return found[1]["min"] if found else None
+        best = report.best(cases[name], "op", library + " ")
+        return best[1]["min"] if best else None
 
     _dots(ax, list(cases), cost)
     ax.set_xlabel("microseconds, logarithmic")
@@ -137,8 +137,8 @@ def scaling(parts: dict[str, Any]) -> Any:
     for ax, name in zip(axes, names, strict=False):
         sizes = [int(case.rsplit(" ", 1)[1]) for case in cases if case.rsplit(" ", 1)[0] == name]
         for library, (color, marker) in LOOKS.items():
-            found = [(n, report.best(cases[f"{name} {n}"], "op", library + " ")) for n in sizes]
-            points = [(n, cell[1]["min"]) for n, cell in found if cell]
+            best_by_size = [(n, report.best(cases[f"{name} {n}"], "op", library + " ")) for n in sizes]
+            points = [(n, cell[1]["min"]) for n, cell in best_by_size if cell]
             if points:
                 ours = library == "gradtape"
                 ax.plot(
@@ -184,11 +184,11 @@ def _grown(part: dict[str, Any], what: str, unit: str) -> Any:
     figure, grid = _figure(rows, min(4, len(names)), size=(11.5, 2.7 * rows + 0.6))
     axes = list(grid.flat) if hasattr(grid, "flat") else [grid]
     for ax, name in zip(axes, names, strict=False):
-        known = growing.AXES[name]
-        for label in known.labels:
+        axis = growing.AXES[name]
+        for label in axis.labels:
             sizes = {case: growing.split(case)[1] for case in shown if growing.split(case)[0] == name}
-            found = {n: report.best(shown[case], "unit", label) for case, n in sizes.items()}
-            points = [(n, best[1]["min"]) for n, best in found.items() if best]
+            best_by_size = {n: report.best(shown[case], "unit", label) for case, n in sizes.items()}
+            points = [(n, best[1]["min"]) for n, best in best_by_size.items() if best]
             if points:
                 library, eager = label.split()[0], label.endswith("eager")
                 color, marker = LOOKS[library]
@@ -203,14 +203,14 @@ def _grown(part: dict[str, Any], what: str, unit: str) -> Any:
         ax.yaxis.set_major_locator(LogLocator(numticks=6))
         ax.yaxis.set_major_formatter(FuncFormatter(_short))
         ax.xaxis.set_major_formatter(FuncFormatter(_short))
-        if max(known.sizes) < 10:
+        if max(axis.sizes) < 10:
             ax.set_xscale("linear")
-            ax.set_xticks(known.sizes)
+            ax.set_xticks(axis.sizes)
         else:
-            ax.set_xticks(known.sizes, minor=False)
+            ax.set_xticks(axis.sizes, minor=False)
         ax.minorticks_off()
-        ax.set_title(known.words)
-        ax.set_ylabel(f"{unit} / {known.unit}")
+        ax.set_title(axis.words)
+        ax.set_ylabel(f"{unit} / {axis.unit}")
     for ax in axes[len(names) :]:
         ax.set_visible(False)
     _legend(figure, max(axes, key=lambda ax: len(ax.get_legend_handles_labels()[1])))
@@ -309,7 +309,7 @@ PICTURES: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
 def draw(parts: dict[str, Any], folder: Path, suffix: str = "svg") -> list[Path]:
     """Draws every picture whose part was measured."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = []
+    paths = []
     with plt.rc_context(_STYLE):
         for name, (part, make) in PICTURES.items():
             if part in parts:
@@ -317,5 +317,5 @@ def draw(parts: dict[str, Any], folder: Path, suffix: str = "svg") -> list[Path]
                 path = folder / f"{name}.{suffix}"
                 figure.savefig(path, metadata={"Date": None} if suffix == "svg" else None, dpi=110)
                 plt.close(figure)
-                made.append(path)
-    return made
+                paths.append(path)
+    return paths

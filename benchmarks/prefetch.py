@@ -60,13 +60,13 @@ PIPELINES: dict[str, Callable[[], Any]] = {
 
 def waits(pipeline: Any, pause: float) -> list[float]:
     """How long a consumer that takes `pause` seconds per element waits for each element."""
-    found, it = [], iter(pipeline)
+    times, it = [], iter(pipeline)
     for _ in range(ELEMENTS):
         start = time.perf_counter()
         next(it)
-        found.append(time.perf_counter() - start)
+        times.append(time.perf_counter() - start)
         time.sleep(pause)
-    return found
+    return times
 
 
 def main() -> None:
@@ -74,11 +74,11 @@ def main() -> None:
     print(f"{'pipeline':26}{'prefetch(1)':>14}{'prefetch(4)':>14}{'AUTOTUNE':>12}")
     for name, make in PIPELINES.items():
         alone = statistics.median(waits(make(), SECONDS)[FIRST:])
-        found = [
+        medians = [
             statistics.median(waits(make().prefetch(room), 2 * alone)[FIRST:]) / alone
             for room in (1, 4, tf.data.AUTOTUNE)
         ]
-        print(f"{name:26}{found[0]:14.3f}{found[1]:14.3f}{found[2]:12.3f}")
+        print(f"{name:26}{medians[0]:14.3f}{medians[1]:14.3f}{medians[2]:12.3f}")
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def calls(tf, n):
 def worker(library, budget):
     """Prints the least time of each call."""
     tf = __import__(library)
-    found = {}
+    results = {}
     for n in SIZES:
         for name, call in calls(tf, n).items():
             call()
@@ -82,8 +82,8 @@ def worker(library, budget):
                 call()
                 best = min(best, time.perf_counter_ns() - begin)
                 rounds += 1
-            found[f"{name}|{n}"] = best
-    print(json.dumps(found))
+            results[f"{name}|{n}"] = best
+    print(json.dumps(results))
 
 
 def main():

@@ -42,16 +42,16 @@ def _figure(cells: dict[str, Any], label: str, metric: str) -> dict[str, Any] | 
 def best(cells: dict[str, Any], metric: str, *starts: str) -> tuple[str, dict[str, Any]] | None:
     """The quickest of the labels that begin so, with its figures, disturbed or not: others must not suffer
     from the machine's load."""
-    found = [
+    candidates = [
         (label, f) for label in cells if label.startswith(starts) and (f := _figure(cells, label, metric))
     ]
-    return min(found, key=lambda one: one[1]["min"], default=None)
+    return min(candidates, key=lambda one: one[1]["min"], default=None)
 
 
 def metrics_of(part: dict[str, Any]) -> list[str]:
     """What is measured of each case: mostly one thing."""
-    found = (m for cells in part["cases"].values() for ways in cells.values() for m in ways if m != "missing")
-    return list(dict.fromkeys(found))
+    names = (m for cells in part["cases"].values() for ways in cells.values() for m in ways if m != "missing")
+    return list(dict.fromkeys(names))
 
 
 class Ratio(NamedTuple):
@@ -90,7 +90,7 @@ def eager_against_eager(cells: dict[str, Any], metric: str) -> Ratio | None:
 def disagreements(part: dict[str, Any]) -> list[str]:
     """Cases whose value differs from ours by more than 0.1 %: measured for nothing. Of a number that is nothing
     but rounding beside the others of its case, that is no difference."""
-    found = []
+    out = []
     for name, cells in part.get("cases", {}).items():
         checks = {
             (label, metric): cell["check"]
@@ -107,8 +107,8 @@ def disagreements(part: dict[str, Any]) -> list[str]:
                 not abs(a - b) <= max(1e-3 * abs(b), rounding, 1e-15)
                 for a, b in zip(ours, values, strict=True)
             ):
-                found.append(f"{name}: {label} {metric} gives {values}, gradtape {ours}")
-    return found
+                out.append(f"{name}: {label} {metric} gives {values}, gradtape {ours}")
+    return out
 
 
 # ---- words ----------------------------------------------------------------------------------------
@@ -163,8 +163,8 @@ def _absent(cells: dict[str, Any], start: str, metric: str) -> str:
     """What stands for a figure that is not there: a process that died is no missing feature."""
     cell = cells.get(start) or next((c for label, c in cells.items() if label.startswith(start)), {})
     why = cell.get("missing") or cell.get(metric, {}).get("missing", "")
-    known = next((word for reason, word in _REASONS.items() if why.startswith(reason)), "fails")
-    return known if why else ""
+    reason_word = next((word for reason, word in _REASONS.items() if why.startswith(reason)), "fails")
+    return reason_word if why else ""
 
 
 def _against(cells: dict[str, Any], ours: str, theirs: str, metric: str) -> str:
@@ -189,8 +189,8 @@ def ways(part: dict[str, Any], heads: dict[str, str] = COLUMNS) -> str:
     for name, cells in part["cases"].items():
         row = [name]
         for column in columns:
-            found = best(cells, metric, column)
-            row.append(_us(found[1]) if found else _absent(cells, column, metric))
+            fastest = best(cells, metric, column)
+            row.append(_us(fastest[1]) if fastest else _absent(cells, column, metric))
         rows.append([*row, times(against_all(cells, metric))])
     return _table(["", *columns.values(), "best peer / ours"], rows)
 
@@ -229,8 +229,8 @@ def first_calls(part: dict[str, Any]) -> str:
     columns = [c for c in COLUMNS if c not in _EAGER]
     rows = []
     for name, cells in part["cases"].items():
-        found = [cells.get(c, {}).get("step", {}).get("first_ms") for c in columns]
-        rows.append([name, *(number(ms) if ms else "" for ms in found)])
+        times = [cells.get(c, {}).get("step", {}).get("first_ms") for c in columns]
+        rows.append([name, *(number(ms) if ms else "" for ms in times)])
     return _table(["", *(COLUMNS[c] for c in columns)], rows)
 
 

@@ -109,18 +109,18 @@ def start(before: dict[str, Any], chosen: list[str], resume: bool) -> tuple[dict
     Named parts replace those of an earlier run on the same machine, and --resume keeps what it finds;
     otherwise everything is measured anew.
     """
-    here = machine()
-    same = before.get("machine") == here
-    results = before if same and (chosen or resume) else {"machine": here, "parts": {}}
-    wanted = chosen or list(PARTS)
-    return results, [name for name in wanted if not (resume and name in results["parts"])]
+    this_machine = machine()
+    same = before.get("machine") == this_machine
+    results = before if same and (chosen or resume) else {"machine": this_machine, "parts": {}}
+    names = chosen or list(PARTS)
+    return results, [name for name in names if not (resume and name in results["parts"])]
 
 
 def expected(names: list[str], before: dict[str, Any], quick: bool) -> dict[str, float]:
     """Seconds for each part: what it took the last time, or the guess."""
-    known = {} if quick else before.get("parts", {})
+    earlier = {} if quick else before.get("parts", {})
     share = 0.15 if quick else 1.0
-    return {name: known.get(name, {}).get("seconds", PARTS[name][1] * share) for name in names}
+    return {name: earlier.get(name, {}).get("seconds", PARTS[name][1] * share) for name in names}
 
 
 def main() -> None:

@@ -88,9 +88,9 @@ def main() -> None:
             if done.returncode:
                 print(f"{library}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
                 continue
-            found = json.loads(done.stdout.splitlines()[-1])
-            known = best.setdefault(library, found)
-            best[library] = {k: min(v, known[k]) for k, v in found.items()}
+            sizes = json.loads(done.stdout.splitlines()[-1])
+            least = best.setdefault(library, sizes)
+            best[library] = {k: min(v, least[k]) for k, v in sizes.items()}
     for library, t in best.items():
         print(
             f"{library:10}  W7: first {t['first'] * 1e3:8.1f} ms, new size {t['new'] * 1e3:7.1f} ms "

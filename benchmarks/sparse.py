@@ -32,7 +32,7 @@ if not THREADS:
 
 def least(calls, budget):
     """The least time of each call, all of them in turn until the budget in seconds is used up."""
-    now = time.perf_counter_ns if THREADS else time.process_time_ns
+    clock = time.perf_counter_ns if THREADS else time.process_time_ns
     best = [np.inf] * len(calls)
     for call in calls:
         call()
@@ -40,9 +40,9 @@ def least(calls, budget):
     rounds = 0
     while rounds < 5 or time.perf_counter() < stop:
         for i, call in enumerate(calls):
-            begin = now()
+            begin = clock()
             call()
-            best[i] = min(best[i], now() - begin)
+            best[i] = min(best[i], clock() - begin)
         rounds += 1
     return best
 

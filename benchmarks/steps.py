@@ -31,8 +31,8 @@ _SINGLE = ("W1", "W2", "W9")  # too small for a second thread in any library's e
 def case(library: str, module: Any, name: str, mode: str) -> dict[str, cases.Case]:
     """One step of a workload; nothing where a library has no counterpart."""
     written = importlib.import_module(f"workloads.{_MODULES.get(library, 'tensorflow_api')}")
-    made = written.build(module, name, mode)
-    return {"step": made} if made else {}
+    step = written.build(module, name, mode)
+    return {"step": step} if step else {}
 
 
 def _labels(name: str) -> tuple[str, ...]:
@@ -76,8 +76,8 @@ def measure_memory(options: Any) -> dict[str, Any]:
             except peers.Missing:
                 continue
             imported = peer.ask(do="peak")["mb"]
-            made = peer.ask(do="prepare", key=label, **command)
-            if made.get("metrics"):
+            reply = peer.ask(do="prepare", key=label, **command)
+            if reply.get("metrics"):
                 peer.ask(do="sample", key=f"{label}/step", seconds=0.2, alone=False)
                 peak = peer.ask(do="peak")["mb"]
                 result[name][label] = {"peak": {"mb": round(peak, 1), "imported_mb": round(imported, 1)}}

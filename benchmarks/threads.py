@@ -45,13 +45,13 @@ def _seconds(runs: list[Callable[[int], object]], n: int) -> float:
 
 def _runs(name: str, mode: str) -> list[Callable[[int], object]]:
     """What two threads run."""
-    made = [tensorflow_api.build(tf, name, "eager" if mode == "eager" else "function") for _ in range(2)]
+    cases = [tensorflow_api.build(tf, name, "eager" if mode == "eager" else "function") for _ in range(2)]
     if mode == "shared":
-        made[1] = made[0]
-    for case in made:
+        cases[1] = cases[0]
+    for case in cases:
         assert case.run is not None
         case.run(20)  # traces and compiles
-    return [case.run for case in made if case.run is not None]
+    return [case.run for case in cases if case.run is not None]
 
 
 def measure(name: str, mode: str, rounds: int) -> tuple[float, float]:

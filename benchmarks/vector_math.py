@@ -78,13 +78,13 @@ def main() -> None:
     options = parser.parse_args()
     print("nanoseconds an element, before -> now, and how often the one is in the other")
     for level in options.levels:
-        before, now = Worker(options.before, level), Worker(sys.executable, level)
+        before, after = Worker(options.before, level), Worker(sys.executable, level)
         for short in options.types:
             ratios = []
             for name in options.only:
                 least = [1e9, 1e9]
                 for _ in range(options.rounds):
-                    for k, worker in enumerate((before, now)):
+                    for k, worker in enumerate((before, after)):
                         least[k] = min(least[k], worker.time(name, TYPES[short]))
                 was, takes = (t / COUNT for t in least)
                 ratios.append(was / takes)
@@ -95,7 +95,7 @@ def main() -> None:
                 )
             print(f"v{level} {short}: the least ratio is {min(ratios):.2f}", flush=True)
         before.close()
-        now.close()
+        after.close()
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def _mlp(batch: int, *widths: int) -> tuple[float, float]:
 
 
 def _cnn() -> tuple[float, float]:
-    """W5. A convolution is a product of as many rows as there are pixels; no gradient of the images is asked for."""
+    """W5. A convolution is a product of as many rows as there are pixels; no gradient of the images is requested."""
     images = 64
     first, second = (
         _product(images * 28 * 28, 9 * 1, 32),

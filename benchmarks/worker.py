@@ -133,9 +133,9 @@ def prepare(library: str, module: Any, command: dict[str, Any], ready: dict[str,
     """Makes the cases of a command with `case` of its part, and calls each of them once."""
     about = {k: v for k, v in command.items() if k not in ("do", "key", "library", "part", "alone")}
     part = importlib.import_module(MODULES.get(command["part"], command["part"]))
-    made = part.case(library, module, **about)
+    cases_of_part = part.case(library, module, **about)
     metrics = {}
-    for metric, case in made.items():
+    for metric, case in cases_of_part.items():
         if case.missing:
             metrics[metric] = {"missing": case.missing}
             continue

@@ -27,8 +27,8 @@ def case(library: str, module: Any, name: str, mode: str) -> dict[str, cases.Cas
     """One step of a workload, or a small function."""
     if name in WORKLOADS:
         return steps.case(library, module, name, mode)
-    made = _jax_call(name) if library == "jax" else _call(module, name)
-    return {"step": cases.Case(cases.repeat(made))}
+    call = _jax_call(name) if library == "jax" else _call(module, name)
+    return {"step": cases.Case(cases.repeat(call))}
 
 
 def _call(tf: Any, name: str) -> Any:
@@ -53,7 +53,7 @@ def _jax_call(name: str) -> Any:
 
     x = jnp.asarray([1.0, 2.0, 3.0])
     if name == "held":
-        held = [jnp.asarray(x + 0.0)]
+        state = [jnp.asarray(x + 0.0)]
 
         def add(v: Any, x: Any) -> Any:
             v = v * 0.5 + x
@@ -62,7 +62,7 @@ def _jax_call(name: str) -> Any:
         jitted = jax.jit(add, donate_argnums=0)
 
         def step() -> Any:
-            held[0], out = jitted(held[0], x)
+            state[0], out = jitted(state[0], x)
             return out
 
         return step
@@ -85,8 +85,8 @@ def main() -> None:
             library: {"library": library, "part": "xla", "name": name, "mode": mode, "alone": False}
             for library, mode in (("gradtape", "xla"), ("jax", "jit"))
         }
-        found = parts.in_turns(running, commands, options.rounds, options.seconds)
-        ours, theirs = (found[library].get("step", found[library]) for library in ("gradtape", "jax"))
+        results = parts.in_turns(running, commands, options.rounds, options.seconds)
+        ours, theirs = (results[library].get("step", results[library]) for library in ("gradtape", "jax"))
         if "min" not in ours or "min" not in theirs:
             print(f"{name:10} missing: {ours} {theirs}", flush=True)
             continue

@@ -1,7 +1,7 @@
-// Clusters that are alike, such as the updates of the variables of an optimizer, run together: short ones as
-// one, all of them spread over threads. A hundred variables of a few elements each cost as much as one
-// with all their elements, and two copies. An element's result does not depend on its place in a tile, so
-// results stay the same bit by bit.
+// Clusters that are alike, such as the updates of an optimizer's variables, run together: short ones as one,
+// all of them spread over threads. A hundred variables of a few elements each cost as much as one with all
+// their elements, plus two copies. An element's result does not depend on its place in a tile, so results
+// stay the same bit for bit.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace gt {
 
-// Longer chunks do not wait: to copy them costs more than a call of each loop. Measured with the updates of
-// Adam and SGD on Zen 4: 100 variables of 1,000 elements take 160 us when all are copied, 102 us when none
+// Longer chunks are not buffered: copying them costs more than a call of each loop. Measured with the updates
+// of Adam and SGD on Zen 4: 100 variables of 1,000 elements take 160 us when all are copied, 102 us when none
 // is.
 constexpr int64_t kWaits = 96;
 
@@ -47,8 +47,8 @@ bool alike(const Cluster& a, const Cluster& b) {
 
 namespace {
 
-// A thread at work on a stretch of the clusters' elements, laid end to end. Short chunks wait in buffers,
-// side by side, until a tile is full; the others are read and written in their place.
+// A thread's work on a stretch of the clusters' elements, laid end to end. Short chunks are collected in
+// buffers, side by side, until a tile is full; the others are read and written in place.
 class Together {
  public:
   // `in`: of any of the clusters; operands of one element are the same in all.
@@ -73,7 +73,7 @@ class Together {
       for (Array& a : *some) a.buffer = memory, memory += stride;
   }
 
-  // `n` elements of a cluster, from one of them on.
+  // `n` elements of a cluster, starting at `from`.
   void add(int64_t from, int64_t n, const char* const* in, char* const* out) {
     for (; n > kWaits; from += length_, n -= length_) {
       for (const Array& a : inputs_) at_[a.reg] = const_cast<char*>(in[a.index]) + from * a.width;
@@ -132,7 +132,7 @@ class Together {
   std::vector<Array> inputs_, outputs_;
   std::vector<Waiting> waiting_;
   int64_t length_, used_ = 0;
-  const bool far_;  // the arrays are not in the caches
+  const bool far_;  // the arrays are too large for the caches
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 [[noreturn]] void wrong(const std::string& what) { fail(Code::Value, "program: a band " + what); }
 
-// A block of `x` without its elements: as many rows less.
+// The shape of a block of `x`: its rows are divided by `blocks`.
 Tensor block_of(const Tensor& x, uint32_t blocks) {
   Tensor part(Spec{x.dtype, x.shape});
   part.shape.dims[0] /= blocks;
@@ -31,8 +31,8 @@ struct Use {
   bool written;  // blocks write their parts
 };
 
-// The parts of a block are the same bytes of all values that share memory, if those are equally long and each
-// block keeps to its part. Where a block reads all of a value, nobody writes.
+// A block's parts of values that share memory are the same bytes if the values are equally long and each
+// block keeps to its part. A value that a block reads as a whole is not written.
 void check_memory(std::vector<Use>& uses) {
   std::sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
@@ -91,7 +91,7 @@ void Band::check(const Program& p) const {
       }
       continue;
     }
-    // An op that treats rows one by one makes a block of its results of blocks of its operands.
+    // An op that treats rows independently makes a block of its results from blocks of its operands.
     std::vector<Tensor> in;
     std::vector<const Tensor*> at;
     for (size_t k = 0; k < step.in.size(); ++k) {
@@ -127,7 +127,7 @@ void Band::finish(const Program& p) {
 
 namespace {
 
-// A thread at work on a block.
+// A thread's work on one block.
 class BlockRunner {
  public:
   BlockRunner(const Program& p, const Frame& f, const Band& band, int64_t block)
@@ -164,7 +164,7 @@ class BlockRunner {
 
  private:
   char* place(const Tensor& x) const { return x.data + x.nbytes() / band_.blocks * block_; }
-  // Elements that others own.
+  // Elements that are owned elsewhere.
   Tensor part(const Tensor& x) const {
     Tensor y = block_of(x, band_.blocks);
     y.data = place(x);

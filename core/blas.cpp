@@ -1,6 +1,6 @@
-// Loading OpenBLAS. It is 20 MB and starts threads of its own, so it is loaded at the first
-// product that needs it and told to use one thread: the threads around it are ours. It ends the
-// process when it finds no memory for itself, so it is asked only where there is enough.
+// Loading OpenBLAS. It is 20 MB and starts threads of its own, so it is loaded at the first product that
+// needs it and told to use one thread: the threads around it are ours. It ends the process when it is out of
+// memory, so it is called only where there is enough.
 #include "blas.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string& library_path() {
   return path;
 }
 
-// Sets an environment variable for as long as it lives.
+// Sets an environment variable for its lifetime.
 class ScopedEnv {
  public:
   ScopedEnv(const char* name, const char* value) : name_(name) {
@@ -62,8 +62,8 @@ constexpr const char* kHint = ". Hint: pip install \"scipy-openblas32>=0.3.27,<0
   fail(Code::Runtime, "cannot load OpenBLAS, which products of matrices need: " + why + kHint);
 }
 
-// What the library takes when it is loaded, and again for each thread that is inside of it at a time: 56 and
-// 32 MB were seen.
+// The memory the library takes when it is loaded, and again for each thread inside it: 56 and 32 MB were
+// measured.
 constexpr size_t kLibraryBytes = size_t(64) << 20, kThreadBytes = size_t(33) << 20;
 
 void want_room(size_t bytes) {
@@ -94,13 +94,13 @@ void* open_library() {
   return h;
 }
 
-// Loading is tried again at the next use when it throws. (Statics that are made at first use have locks too,
-// which a fork does not know.)
+// When loading throws, it is tried again at the next use. (Function-local statics have locks too, which a
+// fork does not know.)
 auto& loading = *new Lock;
 std::atomic<void*> library{nullptr};
 std::atomic<const Blas*> table{nullptr};
 
-// Whether the system grants any process as many pages as it asks for; it may kill it later.
+// Whether the system grants any number of pages that a process asks for; it may kill it later.
 bool system_grants_all() {
 #if defined(__linux__)
   std::ifstream file("/proc/sys/vm/overcommit_memory");
@@ -123,15 +123,15 @@ Blas load() {
   b.dgemv = blas_function<decltype(b.dgemv)::Pointer>("cblas_dgemv");
   b.cgemv = blas_function<decltype(b.cgemv)::Pointer>("cblas_cgemv");
   b.zgemv = blas_function<decltype(b.zgemv)::Pointer>("cblas_zgemv");
-  // Other files look for more when they need it; of every part of the library one, so that what has another
-  // prefix, or no LAPACK, is found now.
+  // Other files look up more routines when they need them; one of each part of the library is looked up here,
+  // so that a library with another prefix, or without LAPACK, is noticed now.
   for (const char* name : {"sgetrf_", "dgesdd_", "cheevd_", "zungqr_", "openblas_get_config"})
     blas_symbol(name);
   grants_all = system_grants_all();
   want_room(kThreadBytes);
   blas_function<void (*)(int)>("openblas_set_num_threads")(1);
-  // The first buffer, now that there is room for it. A product of 1 x 1 takes none on processors with kernels
-  // for small matrices (SkylakeX); a triangular solve does on all.
+  // Makes the library take its first buffer, now that there is room for it. A product of 1 x 1 takes none on
+  // processors with kernels for small matrices (SkylakeX); a triangular solve takes one on all.
   using Solve = void (*)(int, int, int, int, int, int, int, float, const float*, int, float*, int);
   constexpr int kLeft = 141, kUpper = 121, kNonUnit = 131;
   const float one = 1;
@@ -171,8 +171,8 @@ extern "C" void* __tls_get_addr(void* module_and_offset);
 #endif
 
 #if defined(__linux__)
-// The library does not say how many buffers it has. One that it takes now lies in the hole where there was
-// room for it: if something is there afterwards, it has been taken.
+// The library does not say how many buffers it has. A new one would lie in the hole where there was room for
+// it: if something is mapped there afterwards, it has been taken.
 namespace {
 std::mutex holes;  // taken by threads that are inside only
 constexpr int kMostHoles = 256;
@@ -187,9 +187,9 @@ void* find_hole() {
   return p;
 }
 
-// Whether this process may have one more buffer without a look: to map memory and let it go again is slow,
-// and threads that do it wait for each other. Limits may be set at any time; to ask for them is to wait, too,
-// so a thread does it once in a millisecond.
+// Whether this process may have one more buffer without trying: mapping and unmapping memory is slow, and
+// threads that do it wait for each other. Limits may be set at any time, and asking for them waits as well,
+// so a thread asks at most once in a millisecond.
 bool room_is_sure() {
   using Clock = std::chrono::steady_clock;
   static thread_local constinit Clock::time_point asked{};
@@ -216,8 +216,7 @@ bool was_filled(void* hole) {
 }
 }  // namespace
 
-// What the library keeps for each thread is allocated when it is first asked for, and the process ends if
-// that fails.
+// What the library keeps for each thread is allocated on first use, and the process ends if that fails.
 void InsideBlas::get_to_know_thread() {
 #if defined(__GLIBC__)
   struct {

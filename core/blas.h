@@ -22,8 +22,8 @@ template <class T>
 using ComplexGemv = void (*)(int order, int trans, int m, int n, const T* alpha, const T* a, int lda,
                              const T* x, int incx, const T* beta, T* y, int incy);
 
-// A thread inside the library, which takes a buffer of 32 MB for each that is inside at a time. Without
-// memory for one more it ends the process, so a thread that might need one waits until another has left.
+// Marks a thread as inside the library, which takes a buffer of 32 MB for each thread inside. It ends the
+// process if there is no memory for another, so a thread that might need one waits until another has left.
 class InsideBlas {
  public:
   InsideBlas() {
@@ -41,11 +41,11 @@ class InsideBlas {
   InsideBlas(const InsideBlas&) = delete;
   static void first_was_inside();  // a call of one thread is over: there is a buffer
 
-  // Around a fork: waits until nobody is inside, and makes those who come wait. The library has a lock that
-  // stays locked in the child if a thread held it, and buffers that stay in use.
+  // Around a fork: waits until no thread is inside, and blocks those that want to enter. The library has a
+  // lock that would stay locked in the child if a thread held it, and buffers that would stay in use.
   static void keep_out();
   static void let_in();
-  static void let_in_after_fork();  // in the child, where nobody else is
+  static void let_in_after_fork();  // in the child, which has one thread
 
  private:
   static void get_to_know_thread();
@@ -55,7 +55,7 @@ class InsideBlas {
   inline static constinit thread_local bool thread_is_known_ = false;
   static constexpr int kForking = 1 << 30;
   inline static std::atomic<int> inside_{0};   // threads; and kForking, which is more than any buffers_
-  inline static std::atomic<int> buffers_{0};  // that the library is known to have
+  inline static std::atomic<int> buffers_{0};  // the library is known to have
   void* hole_ = nullptr;                       // where the next one goes
   int number_ = 0;
 };
@@ -87,7 +87,7 @@ struct Blas {
   Routine<ComplexGemv<c128>> zgemv;
 };
 
-// Where the library is (the Python layer knows); takes effect before the first use only.
+// Path of the library (the Python layer knows it); takes effect before the first use only.
 void set_blas_path(const char* path);
 const Blas& blas();
 const char* blas_config();  // what the library says about itself

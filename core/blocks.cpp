@@ -1,5 +1,5 @@
-// Memory from the system: large blocks as pages of their own, huge ones where they can be had; slabs for
-// small things, cut out of huge pages that go back when nothing is left in them.
+// Memory from the system: large blocks as separate mappings, in huge pages if possible; slabs for small
+// objects, cut out of huge pages that are returned when nothing is left in them.
 #include "blocks.h"
 
 #include <mutex>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr size_t kHugePage = size_t(1) << 21;
 
-// `advised`: in huge pages if there can be any. Those are filled with zeros as a whole when they are touched.
+// `advised`: in huge pages if possible. Those are filled with zeros as a whole on first touch.
 void* map_pages(size_t size, bool advised = true) {
 #if GT_POSIX
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -33,7 +33,7 @@ void* map_pages(size_t size, bool advised = true) {
   const size_t room = huge ? size + kHugePage : size;
   char* p = static_cast<char*>(mmap(nullptr, room, PROT_READ | PROT_WRITE, flags, -1, 0));
   if (p == MAP_FAILED) return nullptr;
-  if (huge) {  // start on a huge page, give back what lies before and behind
+  if (huge) {  // start on a huge page, return what lies before and after it
     char* start =
         reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + kHugePage - 1) & ~(kHugePage - 1));
     if (start > p) munmap(p, size_t(start - p));
@@ -49,7 +49,7 @@ void* map_pages(size_t size, bool advised = true) {
 #endif
 }
 
-// Whole pages, of the size that this system has: 4 KB on x86-64, 4 to 64 KB on ARM.
+// Rounds up to whole pages of this system's size: 4 KB on x86-64, 4 to 64 KB on ARM.
 size_t pages(size_t bytes) {
 #if GT_POSIX
   static const size_t page = size_t(sysconf(_SC_PAGESIZE));
@@ -61,9 +61,9 @@ size_t pages(size_t bytes) {
 
 // ---- slabs ------------------------------------------------------------------------------------
 
-// A huge page that is cut into slabs. What it knows of them stands where it begins: slabs leave that free.
+// A huge page that is cut into slabs. This header is at its start: slabs leave that room free.
 struct Region {
-  Region *next, *before;  // of those that have slabs to give
+  Region *next, *before;  // the list of regions with free slabs
   uint32_t free;          // which ones: a bit each
 };
 static_assert(sizeof(Region) <= kSlabHead);
@@ -72,7 +72,7 @@ constexpr uint32_t kAllFree = (uint32_t(1) << kHugePage / kSlab) - 1;
 struct Regions {
   Lock lock;
   Region* first = nullptr;
-  size_t count = 0, empty = 0;  // all of them, and those that no slab is taken of
+  size_t count = 0, empty = 0;  // all regions, and those with no slab in use
 
   void list(Region* r) {
     r->before = nullptr;
@@ -96,7 +96,7 @@ struct SmallBlocks {
   Slabs slabs;
 };
 SmallBlocks& small_blocks() {
-  // Who holds its lock takes that of the regions, which is made first (fork.h).
+  // A thread that holds its lock takes the regions' lock, which is created first (fork.h).
   static auto* blocks = (regions(), new SmallBlocks);
   return *blocks;
 }
@@ -109,7 +109,7 @@ void* take_slab() {
   std::lock_guard hold(all.lock);
   Region* r = all.first;
   if (!r) {
-    // Who has few records does not pay for zeros that only many need.
+    // With few records there is no need to pay for zeros that only many need.
     void* p = map_pages(kHugePage, all.count > 0);
     if (!p) throw std::bad_alloc();
     r = new (p) Region{nullptr, nullptr, kAllFree};
@@ -131,7 +131,7 @@ void give_slab(void* slab) {
   if (!r->free) all.list(r);
   r->free |= uint32_t(1) << (at & (kHugePage - 1)) / kSlab;
   if (r->free != kAllFree) return;
-  if (!all.empty) {  // one is kept: a tape that comes and goes would ask for it again and again
+  if (!all.empty) {  // keep one: short-lived tapes would ask for it again and again
     ++all.empty;
     return;
   }

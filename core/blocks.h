@@ -1,5 +1,5 @@
-// Size classes of memory blocks, and blocks of a class from the system and back. What is kept in
-// between is the business of memory.cpp.
+// Size classes of memory blocks, and how blocks of a class are taken from the system and returned. memory.cpp
+// decides what is cached in between.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -40,8 +40,8 @@ static_assert(bin_bytes(small_bin(513)) == 640 && bin_bytes(small_bin(kSmall)) =
 static_assert(large_bin(kSmall + 1) == kSmallBins && bin_bytes(large_bin(kMapped)) == kMapped);
 inline constexpr size_t kLargest = bin_bytes(kBins - 1);
 
-// The address sanitizer is told which bytes of a block may be touched: as many as a tensor asked
-// for, none behind them, and none but the first few while the block is cached.
+// Tells the address sanitizer which bytes of a block may be touched: as many as a tensor asked for, and only
+// the first few while the block is cached.
 inline Buffer* open_block(Buffer* b, size_t bytes) {
   ASAN_UNPOISON_MEMORY_REGION(b->data, bytes);
   ASAN_POISON_MEMORY_REGION(b->data + bytes, b->bytes - bytes);
@@ -50,7 +50,7 @@ inline Buffer* open_block(Buffer* b, size_t bytes) {
 inline void close_block(Buffer* b, size_t except = 0) { open_block(b, except); }
 
 size_t machine_memory();       // physical memory and swap; 0: unknown
-void want_room(size_t bytes);  // throws what `allocate` would, for memory that others will ask for
+void want_room(size_t bytes);  // throws as `allocate` would, for memory that other code will ask for
 Buffer* from_system(int bin);  // nullptr when there is no more
 void to_system(Buffer*);
 

@@ -1,5 +1,5 @@
 // Runs clusters: tile after tile, each tile through all operations, tiles spread over threads. A reduction of
-// each row is an operation like others: a tile has whole rows then, and what follows reads the result.
+// each row is an operation like the others: tiles hold whole rows then, and later operations read its result.
 #include "cluster.h"
 
 #include <algorithm>
@@ -11,15 +11,16 @@
 
 namespace gt {
 
-// Everything a tile reads and writes, in bytes: twice the level-1 cache, because not all of it is
-// in use at a time. Measured with three clusters on Zen 4: tiles of 1024 and 2048 elements differ
-// by up to 4 %, 512 costs up to 20 % and 4096 up to 28 % more than the better of them.
+// Bytes that a tile reads and writes: twice the level-1 cache, because not all of it is in use at a time.
+// Measured with three clusters on Zen 4: tiles of 1024 and 2048 elements differ by up to 4 %; 512 costs up to
+// 20 % and 4096 up to 28 % more than the better of them.
 constexpr int64_t kTileBytes = 64 * 1024;
 constexpr int64_t kLongestTile = 2048, kShortestTile = 256;
-// A loop is called for each row, rather than columns written out, from this many elements a row on.
+// From this many elements a row on, a loop is called for each row instead of writing out columns.
 constexpr int64_t kLongRow = 64;
-// Tiles leave a share each of a reduction over rows if all of them have no more bytes: larger blocks are new
-// pages of the system, every time (layer norm 1024x256 with its gradient: 377 us, 510 with a share a tile).
+// Each tile has its own share of a reduction over rows if the shares of all tiles have no more bytes than
+// this: larger blocks are new pages from the system every time (layer norm 1024x256 with its gradient: 377
+// us, 510 with a share a tile).
 constexpr int64_t kShareBytes = 1 << 16;
 
 int64_t tile_length(int64_t arrays, int64_t widest) {
@@ -48,7 +49,7 @@ void Cluster::choose_tiles() {
     outer = 1;
   }
   const int64_t length = tile_length(arrays, widest);
-  // A piece of wide elements would lie over other pieces of narrow ones that were in the same buffer.
+  // A piece of wide elements would overlap other pieces of narrow ones in the same buffer.
   piece = mixed ? inner : length;
   if ((outer == 1 || inner > length) && !by_rows) {
     tile_columns = length;
@@ -60,7 +61,7 @@ void Cluster::choose_tiles() {
 
 // Operations on whole tiles read one element a row from some registers. If a tile is (part of) one row, that
 // is one element. If rows are long, the operation is called for each of them. Otherwise the column is written
-// out in front of the operation that reads it first.
+// out before the operation that reads it first.
 void Cluster::spread_columns() {
   const bool one_row = tile_columns || tile_rows == 1;
   bool writes_out = false;
@@ -165,7 +166,7 @@ void write_column(char* out, const char* column, int width, int64_t rows, int64_
 
 }  // namespace
 
-// A cluster at work on one thread.
+// A thread's work on a cluster.
 class TileRunner {
  public:
   TileRunner(const Cluster& c, const char* const* inputs, char* const* outputs)
@@ -237,7 +238,7 @@ class TileRunner {
     }
   }
 
-  // The share of the last tile in a reduction.
+  // The last tile's share of a reduction.
   void reduce(const Epilogue& t, char* out) const {
     if (t.over == Epilogue::Over::All)
       t.loop(out, at_[t.in], length_, 1);
@@ -320,15 +321,15 @@ class TileRunner {
   char* few_[kFew];
   std::unique_ptr<char*[]> more_;
   char** at_ = few_;
-  std::vector<size_t> fetched_;  // registers whose next tile is asked for early
+  std::vector<size_t> fetched_;  // registers whose next tile is prefetched
   int64_t rows_ = 1, length_;    // of the tile
 };
 
 namespace {
 
-// A reduction while the cluster runs. Parts of the work leave their shares in places of their own; those are
-// put together in the order of the parts, whoever computed them. A part is a tile; where shares, which are as
-// long as a row, would take much memory, a part is a chunk of tiles, added up one after the other.
+// A running reduction. Parts of the work leave their shares in separate places, which are combined in the
+// order of the parts, whichever thread computed them. A part is a tile; where the shares, as long as a row
+// each, would take much memory, a part is a chunk of tiles, added up one after the other.
 class Shares {
  public:
   Shares(const Epilogue& e, char* out, int64_t inner, int64_t count, int64_t grain)

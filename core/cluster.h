@@ -1,5 +1,5 @@
-// A cluster: element-wise operations, and reductions, that run as one loop over tiles, so that what one of
-// them computes is still in the cache when the next one reads it.
+// A cluster: element-wise operations and reductions that run as one loop over tiles, so that what one of them
+// computes is still in the cache when the next one reads it.
 #pragma once
 #include <vector>
 
@@ -31,8 +31,8 @@ using MomentsLoop = void (*)(const void* x, int64_t n, double* mean, double* squ
 using ProductLoop = void (*)(const void* x, const void* y, int64_t n, double* sum);
 
 struct ClusterOp {
-  // What a call of the loop goes over. Where a tile has several rows, operands with one element a row are
-  // written out first (Spread), or rows are long enough for a call each (EachRow).
+  // What a call of the loop covers. Where a tile has several rows, operands with one element a row are
+  // written out first (Spread), or the loop is called for each row if rows are long enough (EachRow).
   enum class Over : uint8_t { Tile, EachRow, Column, Spread } over = Over::Tile;
   Loop loop = nullptr;            // either an element-wise loop
   CastLoop cast = nullptr;        // or a conversion
@@ -46,7 +46,7 @@ struct ClusterOp {
   bool reduces() const { return reduce || product || moments; }
 };
 
-// A reduction of a register over all elements, or over rows, which is known when all tiles are done.
+// A reduction of a register over all elements, or over rows; its result is known when all tiles are done.
 struct Epilogue {
   enum class Over : uint8_t { All, Rows } over;  // Rows: -> [inner]
   ReduceLoop loop;                               // of the register, and of results
@@ -63,20 +63,19 @@ struct Cluster {
   uint32_t scratch = 0;  // number of tile buffers
   uint8_t widest = 4;    // bytes of the widest element in a tile buffer
   double cost = 1;       // nanoseconds an element, roughly, of all operations together
-  // All operations as one loop, where there is one: it goes over whole arrays, as a tile or as part of one.
+  // All operations as one loop, if there is one: it covers whole arrays, as a tile or part of one.
   Loop whole = nullptr;
   std::vector<uint16_t> whole_in, whole_out;  // registers of its inputs and results
 
   // How the space is cut; depends on the shape only.
   int64_t tile_rows = 1;     // rows in a tile, when a tile holds whole rows
   int64_t tile_columns = 0;  // elements in a tile, when a tile is a chunk of a row (or of the flat space)
-  int64_t piece = 0;         // elements of a long row that go through several operations in a row
+  int64_t piece = 0;         // elements of a long row that go through several operations at once
   void choose_tiles();       // call once, when everything above is set and checked
   int64_t tiles() const;
 
   void run(const char* const* inputs, char* const* outputs) const;
-  // Whether it is one tile of few elements, read and written where they are: running it is one call of each
-  // operation.
+  // Whether it is one tile of few elements, read and written in place: running it is one call per operation.
   bool is_short() const;
 
  private:
@@ -84,29 +83,27 @@ struct Cluster {
   void write_out_columns();
 };
 
-constexpr int64_t kShortElements = 256;  // beside more of them what a call costs is little
+constexpr int64_t kShortElements = 256;  // with more, the cost of a call is negligible
 
 // ---- what cluster.cpp and alike.cpp share -------------------------------------------------------
 
-constexpr double kChunkNanoseconds = 20000;  // of work, for a thread to take at a time
+constexpr double kChunkNanoseconds = 20000;  // of work in a chunk
 int64_t tile_length(int64_t arrays,
                     int64_t widest);  // elements in a tile that reads and writes `arrays` arrays
-char* scratch_memory(
-    size_t bytes);  // of this thread, for tile buffers; grows to what the largest cluster needs
+char* scratch_memory(size_t bytes);   // this thread's tile buffers; grows to what the largest cluster needs
 
-// Arrays of more bytes than this come from memory. The operations of a cluster read one array after the
-// other, too little of each in a row for the processor to guess what comes next: so the next tile is asked
-// for between them. Measured with Adam over 4M elements and two threads: 2.1 ms, 3.2 without.
+// Arrays of more bytes than this are read from memory. The operations of a cluster read one array after the
+// other, too little of each at a time for the processor's prefetcher: so the next tile is prefetched between
+// them. Measured with Adam over 4M elements and two threads: 2.1 ms, 3.2 without.
 constexpr int64_t kFetchedBytes = 1 << 23;
 inline void fetch(const char* at, int64_t begin, int64_t end) {
 #if defined(__GNUC__)
   for (int64_t i = begin; i < end; i += 64) __builtin_prefetch(at + i, 0, 2);
-  asm volatile(
-      "");  // gcc takes a function that only prefetches for one without effect, and leaves its calls out
+  asm volatile("");  // gcc drops calls of a function that only prefetches: it sees no side effect
 #endif
 }
 
-// An element-wise operation over `n` elements of each register, which are `at` their places.
+// An element-wise operation over `n` elements of each register; `at` points to the registers.
 inline void run_operation(const ClusterOp& op, char* const* at, int64_t n) {
   if (op.cast) return op.cast(at[op.out], at[op.in[0]], n);
   const void* in[4];
@@ -123,8 +120,8 @@ inline void run_whole(const Cluster& c, char* const* at, int64_t n) {
   c.whole(out, in, nullptr, n);
 }
 
-// Whether two clusters do the same to arrays of different lengths, one element after the other: they
-// read and write whole arrays and single elements, and reduce nothing.
+// Whether two clusters do the same to arrays of different lengths, element by element: they read and write
+// whole arrays and single elements, and reduce nothing.
 bool alike(const Cluster& a, const Cluster& b);
 
 // Runs clusters that are alike as one loop where they are short: the elements of many go through the

@@ -1,4 +1,4 @@
-// Finds out, once, which instruction set the processor has.
+// Detects, once, which instruction set the processor has.
 #include "cpu.h"
 
 #include <cstdlib>

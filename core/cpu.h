@@ -8,8 +8,8 @@ namespace gt {
 // for tests.
 int cpu_level();
 
-// The level of the copy of the kernels in use, the highest of this build that the processor can run
-// (kernels_table.cpp). 0: there is none, and nothing but `no_copy_text`, which says so, may be called.
+// The level of the kernels in use: the highest in this build that the processor can run (kernels_table.cpp).
+// 0: there is none, and only `no_copy_text`, the error message, may be called.
 int isa_level();
 const char* isa_name();
 std::string no_copy_text();

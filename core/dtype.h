@@ -95,7 +95,7 @@ constexpr bool in(Dtype t, DtypeSet s) { return (s >> int(t)) & 1; }
 constexpr bool is_float(Dtype t) { return in(t, kFloat); }
 constexpr bool is_complex(Dtype t) { return in(t, kComplex); }
 constexpr bool is_int(Dtype t) { return in(t, kInt); }
-// Types whose values Python holds: a tensor of one has no elements that could be read here.
+// Types whose values Python holds: a tensor of such a type has no elements that could be read here.
 constexpr bool is_held(Dtype t) { return dtype_size(t) == 0; }
 // Types a gradient can flow through.
 constexpr bool is_differentiable(Dtype t) { return in(t, kFloat | kComplex); }
@@ -108,7 +108,7 @@ template <class T> struct DtypeOf;
   template <> struct DtypeOf<type> { static constexpr Dtype value = Dtype::tag; };
 #include "dtypes.def"
 
-// Values of this type are held by Python: a kernel was called with one, which is refused.
+// Throws: a kernel was called with a type whose values Python holds.
 [[noreturn]] void no_elements(Dtype t);
 
 // visit(t, f): calls f(T{}) with the C++ type of t.

@@ -1,4 +1,4 @@
-// What is done before and after a fork: the one place that knows all that it must not divide.
+// What happens before and after a fork, in the right order for everything that a fork must not interrupt.
 #include "fork.h"
 
 #include "blas.h"

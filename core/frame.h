@@ -1,4 +1,4 @@
-// What one run of a program needs, prepared once and used by one run after the other.
+// What one run of a program needs, prepared once and reused by later runs.
 #pragma once
 #include <memory>
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace gt {
 
-// A call of a loop over elements, its operands found.
+// A call of a loop over elements, with its operands resolved.
 struct Prepared {
   Loop loop;
   CastLoop cast;
@@ -28,32 +28,32 @@ struct Frame {
   std::vector<Tensor> inputs;                     // Input, Constant and Joined values
   std::vector<std::pair<Tensor*, size_t>> given;  // the Input ones, and which input each is
   std::vector<Outs> outs;                         // results of each step
-  std::vector<Tensor*> value;                     // by number of the value; points into the two above
+  std::vector<Tensor*> value;                     // by value number; points into the two above
   std::vector<std::vector<const Tensor*>> in;
   std::vector<std::pair<Tensor*, int64_t>> arena;  // values in the arena and their offsets
   std::vector<std::pair<Tensor*, const Tensor*>> aliases;
   std::vector<std::vector<std::pair<Tensor*, const Tensor*>>> aliases_of;  // those of loose results, by step
-  std::vector<Tensor*> fresh, loose;  // results; values that steps may give memory of their own
-  std::vector<bool> is_loose;         // the same by number of the value
+  std::vector<Tensor*> fresh, loose;  // results; values that steps may allocate themselves
+  std::vector<bool> is_loose;         // the same by value number
   std::vector<bool> taken;            // results that this run writes over an input
   Buffer* memory = nullptr;
   std::vector<Tensor> alias_values;
   std::vector<const char*> pointers_in;
   std::vector<char*> pointers_out;
-  // The same of clusters that run together: pointers by step, and where those of each step begin.
+  // The same for clusters that run together: pointers by step, and where those of each step begin.
   std::vector<const Cluster*> together;
   std::vector<const char* const*> begins_in;
   std::vector<char* const*> begins_out;
-  // Short steps run as lines of prepared calls, without a look at what they are: for each step how many from
-  // it on are one line (0: none), its first call, and whether memory of an operand comes while the program
-  // runs.
+  // Short steps run as lines of prepared calls, without looking at what they are: for each step the number of
+  // steps from it on that make one line (0: none), its first call, and whether an operand gets its memory
+  // while the program runs.
   std::vector<uint32_t> line, first;
   std::vector<bool> moves;
   std::vector<Prepared> calls;
   std::vector<char*> registers;     // of the cluster that is being prepared
   std::unique_ptr<char[]> buffers;  // of all short clusters: they run one after the other
   char* buffer = nullptr;           // where these begin
-  std::unique_ptr<Frame> next;      // of the idle ones
+  std::unique_ptr<Frame> next;      // the next idle frame
   ~Frame() { unref(memory); }
 
   void claim(int64_t arena_bytes) {
@@ -66,7 +66,7 @@ struct Frame {
   }
 };
 
-// Elements that `to` reads or writes and somebody else owns, until they are taken back (from: nullptr).
+// Points `to` at elements that are owned elsewhere, until they are taken back (from: nullptr).
 inline void lend(Tensor& to, const Tensor* from) {
   to.buffer = from ? from->buffer : nullptr;
   to.data = from ? from->data : nullptr;

@@ -70,7 +70,7 @@ struct Tables {
   }
 };
 
-// Made at the first question, which may come from another file's static initialiser.
+// Built on first use, which may be in another file's static initialiser.
 const Tables& tables() {
   static const Tables* t = new Tables;
   return *t;

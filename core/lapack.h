@@ -1,6 +1,5 @@
-// What the ops of linear algebra share: routines of LAPACK by name, products, transposing. LAPACK stores
-// matrices by columns: it sees the transpose of ours, and most ops are written so that this is what they
-// want.
+// What the linear algebra ops share: LAPACK routines by name, products, transposing. LAPACK stores matrices
+// by columns: it sees the transpose of ours, and most ops are written so that this is what they want.
 #pragma once
 #include <atomic>
 #include <cmath>
@@ -39,7 +38,7 @@ constexpr Dtype complex_of(Dtype t) {
   return t == Dtype::F32 ? Dtype::C64 : t == Dtype::F64 ? Dtype::C128 : t;
 }
 
-// Calls f with a value of the C++ type; only of the types that LAPACK has.
+// Calls f with a value of the C++ type; for the types that LAPACK has.
 template <class F> void visit_linear(Dtype t, F&& f) {
   switch (t) {
     case Dtype::F32: return f(float{});
@@ -49,8 +48,8 @@ template <class F> void visit_linear(Dtype t, F&& f) {
   }
 }
 
-// A routine of LAPACK's Fortran interface: lapack<T, F>("potrf") is spotrf_, dpotrf_, cpotrf_ or
-// zpotrf_. Look it up before going to other threads: a missing library is an exception.
+// A routine of LAPACK's Fortran interface: lapack<T, F>("potrf") is spotrf_, dpotrf_, cpotrf_ or zpotrf_.
+// Look it up before starting parallel work: a missing library is an exception.
 template <class T, class F> Routine<F> lapack(const char* name) {
   const char letter = std::is_same_v<T, float>    ? 's'
                       : std::is_same_v<T, double> ? 'd'

@@ -14,8 +14,8 @@
 #include "fork.h"
 #include "help.h"
 
-// A fixed offset from the thread pointer instead of a call; one pointer is all it takes. glibc has some room
-// for libraries that are loaded later; musl has none.
+// A fixed offset from the thread pointer instead of a call; it is used for one pointer only. glibc reserves
+// some room for libraries that are loaded later; musl none.
 #if defined(__GLIBC__)
 #define GT_FAST_TLS __attribute__((tls_model("initial-exec")))
 #else
@@ -40,7 +40,7 @@ std::string human(double bytes) {
 
 // ---- large blocks ----------------------------------------------------------------------------
 
-// A cached large block keeps its places in two lists at the start of its own data.
+// The links of a cached large block in two lists, at the start of its data.
 struct Links {
   Buffer *newer, *older;  // of any size
   Buffer *above, *below;  // of the same size
@@ -110,7 +110,7 @@ void report_live(int64_t delta) {
   while (now > peak && !peak_bytes.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
 }
 
-// Written by its thread alone; others read the counters.
+// Written by its own thread only; other threads read it.
 struct Counter {
   std::atomic<int64_t> value{0};
   void add(int64_t d) { value.store(value.load(std::memory_order_relaxed) + d, std::memory_order_relaxed); }
@@ -177,7 +177,7 @@ ThreadCache* start_thread_cache() noexcept {
   thread_local ThreadExit at_exit;
   (void)at_exit;
   auto* c = new (std::nothrow) ThreadCache;
-  if (!c) return nullptr;  // this may be for a block that is let go of: it goes straight to the system
+  if (!c) return nullptr;  // this may be for a block being freed: it goes straight to the system
   Registry& r = registry();
   std::lock_guard hold(r.lock);
   c->next = r.first;
@@ -217,7 +217,7 @@ Buffer* cached_large(int bin) {
   return nullptr;
 }
 
-// Linux grants more than there is and kills later: refuse here instead.
+// Linux grants more memory than there is and kills the process later: refuse here instead.
 bool fits(size_t bytes) {
   if (bytes > kLargest) return false;
   const size_t total = machine_memory();
@@ -320,7 +320,7 @@ void recycle(Buffer* b) {
 Buffer* adopt(char* data, size_t bytes, void (*release)(void*), void* owner) {
   Buffer* b = allocate(0);
   count_live(-int64_t(b->bytes), 0);
-  b->data = data;  // null for what is on a device
+  b->data = data;  // null on a device
   b->bytes = bytes;
   b->release = release;
   b->owner = owner;

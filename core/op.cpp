@@ -12,7 +12,7 @@ void no_elements(Dtype t) {
 }
 
 static std::map<std::string, Impl, std::less<>>& impls() {
-  static std::map<std::string, Impl, std::less<>> table;  // filled by static registrars, so made on first use
+  static std::map<std::string, Impl, std::less<>> table;  // created on first use, by a static registrar
   return table;
 }
 

@@ -40,17 +40,17 @@ struct Call {
 using Outs = std::vector<Tensor>;
 
 struct Impl {
-  // Appends one Tensor without a value for each result; throws Error on wrong operands.
-  // Operands may be without a value (symbols), so it must look at shapes and types only.
+  // Appends one Tensor without a value for each result; throws Error on wrong operands. Operands may have no
+  // value (symbols), so it must look at shapes and types only.
   void (*infer)(const Call&, Outs&);
   // Fills the results. Each has its shape and type from `infer`; one that the code does not
   // `share` must be given memory with `claim` first, unless `allocates` is set below.
   void (*run)(const Call&, Outs&);
   bool allocates = true;  // results are given memory before `run` is called
-  // A rough figure of the work per element (of operands and results together), in
-  // nanoseconds: decides when letting go of the interpreter's lock is worth it.
+  // A rough figure of the work per element (of operands and results together), in nanoseconds: decides when
+  // releasing the interpreter's lock is worth it.
   double cost = 0.5;
-  // `run` looks at the shapes of its operands only: it runs while a function is traced, too.
+  // `run` looks at the shapes of its operands only: it also runs while a function is traced.
   bool shapes_only = false;
 };
 
@@ -66,7 +66,7 @@ struct Registrar {
 #define GT_OP(...) \
   static const ::gt::Registrar GT_JOIN(gt_op_, __COUNTER__) { __VA_ARGS__ }
 
-// The shape that x and y broadcast to, as NumPy does it.
+// The shape that x and y broadcast to, by NumPy's rules.
 Shape broadcast(const Shape& x, const Shape& y);
 
 }  // namespace gt

@@ -17,7 +17,7 @@ namespace gt {
 
 // More than the tiles of all threads take.
 constexpr size_t kMargin = 1 << 20;
-// Up to this size the memory of a frame is kept between runs: small programs run often.
+// Up to this size a frame's memory is kept between runs: small programs run often.
 constexpr int64_t kKeptArena = 64 * 1024;
 
 Program::Program() = default;
@@ -40,7 +40,7 @@ static bool is_short(const Program& p, const Step& step) {
   return n > 0 && n <= kShortElements;
 }
 
-// Makes the calls of all short steps, without their pointers.
+// Creates the calls of all short steps, without their pointers.
 static void find_lines(const Program& p, Frame& f) {
   const size_t n = p.steps.size();
   f.line.resize(n, 0);
@@ -120,7 +120,7 @@ static std::unique_ptr<Frame> make_frame(const Program& p) {
   f->outs.resize(p.steps.size());
   f->in.resize(p.steps.size());
   f->aliases_of.resize(p.steps.size());
-  std::vector<size_t> maker(p.values.size(), p.steps.size());  // the step that gives a value its memory
+  std::vector<size_t> maker(p.values.size(), p.steps.size());  // the step that allocates a value
   f->is_loose.resize(p.values.size(), false);
   f->taken.resize(p.in_place.size(), false);
   for (size_t v = 0; v < p.values.size(); ++v) {
@@ -197,8 +197,8 @@ static bool same_scalars(const Program& p, const Step& a, const Step& b) {
   return true;
 }
 
-// Results of their own, so that they overlap with nothing, and no use of each other's: `made` tells for each
-// value the first step of the run of clusters that it is a result of.
+// Whether the results are in memory of their own, so that they overlap with nothing, and do not use each
+// other: `made` has for each value the first step of the run of clusters that it is a result of.
 static bool joins(const Program& p, size_t first, size_t last, const std::vector<size_t>& made) {
   const Step &a = p.steps[first], &b = p.steps[last];
   if (b.kind != Step::Kind::Cluster) return false;
@@ -212,7 +212,7 @@ static bool joins(const Program& p, size_t first, size_t last, const std::vector
   return true;
 }
 
-// Longer programs let other threads of Python run; see run_over.
+// Longer programs release the interpreter's lock; see run_over.
 constexpr double kShortNanoseconds = 50000;
 // Programs that read and write more look at the clock between their steps.
 constexpr int64_t kLongElements = 1 << 17;
@@ -320,8 +320,8 @@ void Patience::look() {
 void Program::execute(Frame& f, double* times, bool interruptible, bool moved) {
   using Clock = std::chrono::steady_clock;
   static const Attrs none;
-  // Aliases see the elements of the value they stand for as soon as that exists; values with a
-  // fixed place have it before the first step.
+  // Aliases get the elements of their origin as soon as those exist; values with a fixed place have them
+  // before the first step.
   if (moved)
     for (auto& [alias, of] : f.aliases) alias->data = of->data;
   std::optional<Patience> patience;
@@ -386,8 +386,8 @@ static bool has_margin() {
 Program::Run::Run(Program& program, const Tensor* const* inputs, bool take)
     : program_(program), frame_(program.take_frame()) {
   Frame& f = *frame_;
-  // With results written over inputs there is no way back: where memory is so short that a tile might find
-  // none, they get memory of their own, or the run fails with nothing changed.
+  // With results written over inputs there is no way back: if memory is so short that a tile might get none,
+  // the results get memory of their own, or the run fails with nothing changed.
   take = take && !program.in_place.empty() && has_margin();
   // Before the frame holds the inputs too: one reference is the variable's own.
   for (size_t k = 0; take && k < program.in_place.size(); ++k) {
@@ -417,8 +417,9 @@ void Program::Run::compute(std::vector<Tensor>& outs, double* times) {
   f.claim(program_.arena_bytes);
   for (Tensor* t : f.fresh)
     if (!t->buffer && !is_held(t->dtype)) t->allocate();
-  // With results written over inputs there is no way back, so what the results need is claimed before the
-  // first step, also for those that may turn out to be a part of the arena, which others will write to.
+  // With results written over inputs there is no way back, so the memory of the results is claimed before
+  // the first step, also for those that may turn out to be part of the arena, which other steps will write
+  // to.
   const std::vector<uint32_t>& results = program_.results;
   outs.clear();
   outs.reserve(results.size());

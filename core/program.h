@@ -1,6 +1,5 @@
-// A program: what a graph becomes when it is lowered. A flat list of steps over values whose
-// shapes are known, with one block of memory for everything that does not leave it. Runs
-// without Python.
+// A program: a lowered graph. A flat list of steps over values of known shapes, with one block of memory for
+// everything that does not leave it. Runs without Python.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -18,8 +17,8 @@ enum class Place : uint8_t {
   Constant,  // part of the program
   Arena,     // in the program's own memory
   Fresh,     // in a buffer of its own, made for each run: a result
-  Alias,     // where another value is
-  Joined,    // in the program's own memory, made of values that lie in it
+  Alias,     // shares another value's elements
+  Joined,    // in the program's own memory, made of values that are in it
 };
 
 struct Value {
@@ -44,8 +43,8 @@ struct Step {
 // Throws if the user has interrupted the process. Set by the Python layer; asked between chunks of long work.
 extern void (*check_interrupt)();
 
-// Asks `check_interrupt` some ten times a second. The clock is not read more often than once in `most` steps
-// while those are fast.
+// Calls `check_interrupt` about ten times a second. While steps are fast, the clock is read once in `most`
+// steps.
 class Patience {
  public:
   explicit Patience(uint32_t most = 1) : most_(most) {}
@@ -65,13 +64,12 @@ struct Frame;
 
 class Program {
  public:
-  // One run. It holds the inputs from its first moment to its last, so whoever they belong to may change
-  // meanwhile: made, and its results given to their owners, under the interpreter's lock, it computes
-  // without.
+  // One run. It holds the inputs from start to end, so their owners may change meanwhile. It is created, and
+  // its results are handed over, under the interpreter's lock; `compute` runs without it.
   class Run {
    public:
-    // `inputs` have the shapes and types the program was made for (see `check_inputs`). With `take`, results
-    // are written over inputs where `in_place` says so and nobody else holds them.
+    // `inputs` have the shapes and types the program was compiled for (see `check_inputs`). With `take`,
+    // results are written over inputs where `in_place` says so and nothing else holds them.
     Run(Program& program, const Tensor* const* inputs, bool take = false);
     ~Run();
     Run(const Run&) = delete;
@@ -85,8 +83,8 @@ class Program {
     bool interruptible_ = true;  // not with some variables written over and others not
   };
 
-  // Runs of one program, one after the other: results of a run are inputs of the next, as in a loop. Needs
-  // the interpreter's lock for nothing.
+  // Runs of one program, one after the other: results of a run are inputs of the next, as in a loop. Never
+  // needs the interpreter's lock.
   class Repeat {
    public:
     // The inputs of the first run, and for each result the input it is in the next one, or -1.
@@ -101,7 +99,7 @@ class Program {
     const Tensor& input(size_t i) const { return inputs_[i]; }
 
    private:
-    // A result of a step that lies in memory of its own. Kept from run to run.
+    // A result of a step in memory of its own. Kept from run to run.
     struct Slot {
       Tensor* at;  // in the frame
       Tensor own;
@@ -115,8 +113,8 @@ class Program {
     };
     struct Next {
       size_t result, input;
-      int32_t slot;  // the result is the whole of it; -1: it is something else
-      bool small;    // is copied; others change places
+      int32_t slot;  // the one the result fills; -1: none
+      bool small;    // copied; others swap places
       Tensor own;    // without a slot
     };
     Program& program_;
@@ -124,10 +122,10 @@ class Program {
     std::vector<Tensor> inputs_;
     std::vector<Slot> slots_;
     std::vector<Next> next_;
-    std::vector<Tensor*> loose_;  // values of the frame that steps may give other memory, to be had before
-    bool moved_ = true;           // something lies elsewhere than in the last run
-    bool shared_ = false;         // somebody has been given a result of the last run
-    // Nobody holds anything and nothing moves: all there is to do between two runs are these copies.
+    std::vector<Tensor*> loose_;  // values that steps may allocate themselves; they get memory before a run
+    bool moved_ = true;           // something has another address than in the last run
+    bool shared_ = false;         // a result of the last run has been handed out
+    // Nothing is held outside and nothing moves: these copies are all there is to do between two runs.
     bool steady_ = false;
     std::vector<Copy> copies_;
     void rest();
@@ -154,25 +152,25 @@ class Program {
   // The value whose elements a value has: itself, unless it is an alias.
   size_t origin(size_t v) const { return values[v].place == Place::Alias ? size_t(values[v].at) : v; }
   void check_inputs(
-      const Tensor* const* inputs) const;  // throws if they are not what the program was made for
-  // Runs a short program whose results are all written over inputs, where they are then. False, with
-  // nothing done, if it is not one, or somebody else holds one of those inputs. Nobody may look at an
-  // input meanwhile: the caller has the interpreter's lock.
+      const Tensor* const* inputs) const;  // throws if they are not what the program was compiled for
+  // Runs a short program whose results are all written over inputs. Returns false, with nothing done, if it
+  // is not one, or if something else holds one of those inputs. Nothing may look at an input meanwhile: the
+  // caller has the interpreter's lock.
   bool run_over(const Tensor* const* inputs);
   void finish();  // call once, when everything above is set; throws if it does not fit together
-  bool calls() const { return calls_; }  // whether some step is code outside the program
+  bool calls() const { return calls_; }  // whether a step is code outside the program
 
  private:
-  bool over_ = false;  // whether `run_over` can be
+  bool over_ = false;  // whether `run_over` is possible
   bool long_ = false;  // whether a run may take long enough to be interrupted
   bool calls_ = false;
   std::vector<const Band*> band_at_;  // for each step: the band that begins with it
   void check() const;
   std::unique_ptr<Frame> take_frame();
   void give_back(std::unique_ptr<Frame> f) noexcept;
-  // `moved`: something lies elsewhere than when the frame was used last.
+  // `moved`: something has another address than when the frame was used last.
   void execute(Frame& f, double* times, bool interruptible, bool moved = true);
-  std::unique_ptr<Frame> idle_;  // the first of those that no run has
+  std::unique_ptr<Frame> idle_;  // the first frame that no run uses
 };
 
 }  // namespace gt

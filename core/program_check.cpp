@@ -1,6 +1,6 @@
-// Whether a program fits together: places exist, values are made before they are read, steps get and give
-// what their shapes say. A program that passes touches no memory but its own; running one checks its inputs
-// only.
+// Checks that a program is consistent: places exist, values are computed before they are read, steps get and
+// give what their shapes say. A program that passes touches no memory but its own; running one checks its
+// inputs only.
 #include "ops/elementwise.h"
 #include "program.h"
 
@@ -131,7 +131,7 @@ class Checker {
     }
   }
 
-  // Whole tiles are computed of anything, elements of columns of such and of single ones.
+  // Whole tiles may be computed from anything, elements of columns from columns and single elements only.
   void check_operation(const Cluster& c, const ClusterOp& op) {
     auto kind = [&](uint16_t r) { return c.registers[r].broadcast; };
     const bool column = op.reduces() || op.over == ClusterOp::Over::Column;

@@ -1,5 +1,5 @@
-// Writing out operands that repeat: a row for every row of a block, or each element of a column
-// along its row. Elements are moved by their width.
+// Writing out operands that repeat: a row for every row of a block, or each element of a column along its
+// row. Elements are copied by width.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace gt {
 
-// Copies what is there already, twice as much each time: few calls, however short the row.
+// Copies what is already there, doubling it each time: few calls, however short the row.
 inline void repeat_row(char* out, const char* row, int64_t bytes, int64_t times) {
   const int64_t all = bytes * times;
   std::memcpy(out, row, size_t(bytes));

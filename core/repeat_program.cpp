@@ -1,12 +1,12 @@
-// Runs a program again and again. One frame serves all runs, values stay where they are, and nothing is
-// allocated or counted in an iteration, unless somebody holds on to what it made.
+// Runs a program repeatedly. One frame serves all runs, values stay where they are, and an iteration
+// allocates and counts nothing, unless one of its results is held outside.
 #include <cstring>
 
 #include "frame.h"
 
 namespace gt {
 
-// Values of up to so many bytes are copied from result to input: pointers that were prepared stay right.
+// Values of up to this many bytes are copied from result to input: prepared pointers stay valid.
 constexpr int64_t kCopiedBytes = 128;
 
 static bool is_small(const Tensor& x) { return !is_held(x.dtype) && x.nbytes() <= kCopiedBytes; }
@@ -41,7 +41,7 @@ Program::Repeat::Repeat(Program& program, std::vector<Tensor> inputs, const std:
     next_.push_back({k, input, slot, is_small(form), Tensor(form.spec())});
     if (slot >= 0 && !program.in_place.empty() && program.in_place[k] == next[k])
       slots_[size_t(slot)].over = next[k];
-    slot = -1;  // what is given out twice changes places once
+    slot = -1;  // a result that is an input twice is swapped once
     if (is_small(form)) {
       Tensor own = empty(form.dtype, form.shape);
       std::memcpy(own.data, inputs_[input].data, size_t(own.nbytes()));
@@ -79,7 +79,7 @@ void Program::Repeat::run() {
     for (auto& [t, input] : f.given) lend(*t, &inputs_[input]);
   const bool moved = moved_;
   moved_ = false;
-  // Nobody sees what an iteration that fails has written over.
+  // What a failing iteration has written over is never seen.
   program_.execute(f, nullptr, true, moved);
 }
 
@@ -137,7 +137,7 @@ void Program::Repeat::advance() {
   shared_ = false;
 }
 
-// What `advance` has just done, written down.
+// Records what `advance` has just done.
 void Program::Repeat::rest() {
   steady_ = !program_.steps.empty();
   copies_.clear();

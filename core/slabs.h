@@ -1,6 +1,6 @@
-// Memory for many small things of a few sizes, such as the records of tapes and the elements of scalars:
-// slabs that hold things of one size each, side by side, in the order in which they are made. Not for several
-// threads at once: a lock is held, if only the interpreter's.
+// Memory for many small objects of a few sizes, such as the records of tapes and the elements of scalars:
+// each slab holds objects of one size, side by side, in the order in which they are created. Not thread-safe:
+// the caller holds a lock, if only the interpreter's.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace gt {
 
-inline constexpr size_t kSlab = size_t(1) << 17;  // bytes of a slab, which begins at a multiple of them
-inline constexpr size_t kSlabHead = 64;           // at its begin, which are not its user's
+inline constexpr size_t kSlab = size_t(1) << 17;  // bytes of a slab, and its alignment
+inline constexpr size_t kSlabHead = 64;           // its header, which is not its user's
 void* take_slab();                                // throws std::bad_alloc
 void give_slab(void*);                            // needs no memory
 
@@ -43,7 +43,7 @@ class Slabs {
     s->free = static_cast<char*>(block);
     ASAN_POISON_MEMORY_REGION(s->free + sizeof(char*), s->size - sizeof(char*));
     if (--s->used) return;
-    if (!s->before && !s->next) {  // the only one with room: what comes next begins it again
+    if (!s->before && !s->next) {  // the only one with room: the next request starts it again
       s->free = nullptr;
       s->next_block = reinterpret_cast<char*>(s + 1);
       return;
@@ -62,7 +62,7 @@ class Slabs {
  private:
   static constexpr size_t kMostEmpty = 4;
   struct alignas(64) Slab {
-    Slab *next, *before;  // of those of its size that have room
+    Slab *next, *before;  // the list of slabs of its size that have room
     char *free, *next_block;
     size_t size, used;
     bool listed;

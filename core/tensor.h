@@ -89,8 +89,7 @@ struct Tensor {
     o.buffer = nullptr;
     o.data = nullptr;
   }
-  // Letting go of a buffer may run code that looks at this tensor (the release of a foreign one): it comes
-  // last.
+  // Releasing a buffer may run code that looks at this tensor (the release of a foreign one): it comes last.
   Tensor& operator=(const Tensor& o) {
     ref(o.buffer);
     numel = o.numel, dtype = o.dtype, shape = o.shape;
@@ -106,14 +105,14 @@ struct Tensor {
   ~Tensor() { unref(buffer); }
 
   bool has_value() const { return buffer != nullptr; }
-  // Whether nobody else holds the elements, so that they may be written over. Nobody does, if nobody can make
-  // a copy meanwhile; what others read before they let go, they have read.
+  // Whether nothing else holds the elements, so that they may be written over. That stays true as long as
+  // nobody can make a copy; what other threads read before they released theirs, they have read.
   bool is_sole() const {
     return buffer && buffer->refs.load(std::memory_order_acquire) == 1 && !buffer->release;
   }
   int64_t nbytes() const { return numel * dtype_size(dtype); }
   Spec spec() const { return {dtype, shape}; }
-  void forget() { put(nullptr, nullptr); }  // keeps type and shape, lets the elements go
+  void forget() { put(nullptr, nullptr); }  // keeps type and shape, releases the elements
   // Gives the tensor a buffer of its own, uninitialised.
   void allocate() {
     if (is_held(dtype)) no_elements(dtype);
@@ -125,7 +124,7 @@ struct Tensor {
     buffer = gt::allocate(size_t(bytes));
     data = buffer->data;
   }
-  // Gives it memory, unless it has some that nobody else holds, such as a place in a program.
+  // Gives it memory, unless it has some that nothing else holds, such as a place in a program.
   void claim() {
     if (!data || (buffer && !is_sole())) allocate();
   }

@@ -28,7 +28,7 @@ namespace gt {
 
 void prepare_to_throw() {
 #if defined(__GLIBCXX__)
-  void* volatile asked_for = abi::__cxa_get_globals();  // a call whose result is not used is left out
+  void* volatile asked_for = abi::__cxa_get_globals();  // volatile, or the call is optimized away
   (void)asked_for;
 #endif
 }
@@ -43,8 +43,8 @@ void pause() {
 #endif
 }
 
-// Waits for ready() without giving up the core, for about 30 us: long enough to catch the next
-// op of a program, short enough not to be seen in a profile.
+// Waits for ready() without giving up the core, for about 30 us: long enough to catch the next op of a
+// program, too short to be seen in a profile.
 template <class F> bool spin(F&& ready) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(30);
   do {
@@ -68,8 +68,8 @@ bool has_room() {
   return true;
 }
 
-// A thread of its own for f. Kernels have up to 128 kB of scratch memory on their stack, which is all that a
-// thread of musl gets, and a quarter of what one of macOS does: the size is said where it can be.
+// Starts a thread for f. Kernels have up to 128 kB of scratch memory on their stack, which is all that a
+// thread gets with musl, and a quarter of what it gets on macOS: the size is set where possible.
 constexpr size_t kStackBytes = 1 << 20;
 template <class F> void start_thread(F f) {
 #if defined(__unix__) || defined(__APPLE__)
@@ -98,10 +98,10 @@ template <class F> void start_thread(F f) {
 
 struct Pool {
   std::mutex calls;             // held by the one caller whose chunks the workers take
-  int wanted = 0, workers = 0;  // the system may refuse to start as many as were wanted
+  int wanted = 0, workers = 0;  // the system may refuse to start as many as wanted
 
-  // The work of that call. A worker that has won a chunk (`left` went down by its own hand) may
-  // read the rest, because the call cannot return before the chunk is done.
+  // The work of that call. A worker that has won a chunk (it decremented `left`) may read the rest, because
+  // the call cannot return before the chunk is done.
   const ChunkFunction* body = nullptr;
   int64_t n = 0, grain = 1, chunks = 0;
   alignas(64) std::atomic<int64_t> left{0};
@@ -113,7 +113,7 @@ struct Pool {
   std::atomic<int> asleep{0};
   std::mutex mutex;
   std::condition_variable wake;
-  std::atomic<bool> started{false};  // the worker that was hired last
+  std::atomic<bool> started{false};  // the latest worker
 
   bool run_chunk() {
     int64_t mine = left.load(std::memory_order_acquire);
@@ -127,7 +127,7 @@ struct Pool {
       (*body)(begin, std::min(begin + grain, n));
     } catch (...) {
       if (!failed.exchange(true)) error = std::current_exception();
-      over += left.exchange(0, std::memory_order_acq_rel);  // nobody begins these
+      over += left.exchange(0, std::memory_order_acq_rel);  // no thread begins these
     }
     if (done.fetch_add(over, std::memory_order_acq_rel) + over == all) done.notify_one();
     return true;
@@ -145,14 +145,14 @@ struct Pool {
         start_thread([this, hired] { work(hired); });
         started.wait(false);
       }
-    } catch (const std::exception&) {  // no memory for another stack: those that there are do the work
+    } catch (const std::exception&) {  // no memory for another stack: the existing workers do the work
     }
   }
 };
 
 thread_local bool inside = false;  // this thread is running a chunk
-// Neither the pool nor its threads are ever destroyed: they may be needed by, and may outlive,
-// anything else. After a fork the child has no workers, so it leaves the old pool behind.
+// Neither the pool nor its threads are ever destroyed: they may be needed by, and may outlive, anything else.
+// After a fork the child has no workers, so it leaves the old pool behind.
 std::atomic<Pool*> the_pool{nullptr};
 std::atomic<int> threads_asked{0};
 
@@ -168,7 +168,7 @@ void Pool::work(int hired) {
     while (run_chunk()) {}
     if (spin(busy)) continue;
     std::unique_lock hold(mutex);
-    asleep.fetch_add(1);  // before the look at `left`: a caller publishes first and looks here second
+    asleep.fetch_add(1);  // before reading `left`: a caller publishes first and looks here second
     wake.wait(hold, [&] { return left.load() > 0 || crew.load() != hired; });
     asleep.fetch_sub(1);
   }
@@ -183,7 +183,7 @@ Pool& pool() {
   return *p;
 }
 
-// What a container may use of the machine, in cores; a large number when nothing is said.
+// The number of cores that the cgroup may use; a large number without a limit.
 double cgroup_cores() {
   double quota = 0, period = 0;
   if (FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
@@ -224,7 +224,7 @@ void leave_pool_behind() {
   inside = false;
 }
 
-// The pool follows at the next parallel call.
+// The pool is resized at the next parallel call.
 void set_num_threads(int n) { threads_asked.store(std::clamp(n, 0, 1024), std::memory_order_relaxed); }
 
 void parallel_for(int64_t n, int64_t grain, ChunkFunction f) {
@@ -234,7 +234,7 @@ void parallel_for(int64_t n, int64_t grain, ChunkFunction f) {
   if (n <= grain || inside || threads == 1) return run_alone(n, grain, f);
   Pool& p = pool();
   std::unique_lock call(p.calls, std::try_to_lock);
-  if (!call) return run_alone(n, grain, f);  // another thread has the workers; waiting would be no faster
+  if (!call) return run_alone(n, grain, f);  // another caller has the workers; waiting would be no faster
   if (p.wanted != threads - 1) p.resize(threads - 1);
   if (!p.workers) {
     call.unlock();
@@ -256,8 +256,8 @@ void parallel_for(int64_t n, int64_t grain, ChunkFunction f) {
   }
   while (p.run_chunk()) {}
   auto finished = [&] { return p.done.load(std::memory_order_acquire) == chunks; };
-  // A worker that has lost its core in the middle of a chunk gets it back sooner when nobody here
-  // spins or yields for it.
+  // A worker that has lost its core in the middle of a chunk gets it back sooner if this thread neither spins
+  // nor yields.
   if (!spin(finished))
     for (int64_t seen; (seen = p.done.load(std::memory_order_acquire)) != chunks;)
       p.done.wait(seen, std::memory_order_acquire);

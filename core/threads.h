@@ -8,15 +8,15 @@
 
 namespace gt {
 
-// What a thread needs to throw is allocated when it is first asked for, and the process ends if that fails: a
-// thread that begins asks for it at once.
+// The memory a thread needs to throw is allocated on first use, and the process ends if that fails: so a new
+// thread asks for it at once.
 void prepare_to_throw();
 
 int num_threads();
 void set_num_threads(int n);  // 0: as many as the machine has cores
 
-// A function of (begin, end) that lives where it was made: two pointers, where std::function would carry the
-// means to copy it and name its type, for each of 500 lambdas.
+// A reference to a function of (begin, end), which the caller keeps alive: two pointers, where std::function
+// would carry the means to copy it and name its type, for each of 500 lambdas.
 class ChunkFunction {
  public:
   template <class F>
@@ -32,13 +32,13 @@ class ChunkFunction {
   void (*call_)(void*, int64_t, int64_t);
 };
 
-// Calls f(begin, end) over [0, n) in chunks of `grain` (the last may be shorter), on all
-// threads; on the calling thread alone when there is one chunk. f must not touch Python. When f throws,
-// no further chunk begins, and the call throws the first exception once those that have begun are done.
-// Calls from inside f run on the calling thread.
+// Calls f(begin, end) over [0, n) in chunks of `grain` (the last may be shorter), on all threads; on the
+// calling thread if there is one chunk. f must not touch Python. When f throws, no further chunk begins, and
+// the call throws the first exception once the running chunks are done. Nested calls run on the calling
+// thread.
 void parallel_for(int64_t n, int64_t grain, ChunkFunction f);
 
-// For the child of a fork, which has no workers: the next call starts others.
+// For the child of a fork, which has no workers: the next call starts new ones.
 void leave_pool_behind();
 
 }  // namespace gt

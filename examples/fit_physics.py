@@ -58,12 +58,14 @@ def main(quick=False):
         return loss
 
     losses = [float(step()) for _ in range(10 if quick else 300)]
-    found = {"length": float(tf.exp(log_length)), "friction": float(tf.exp(log_friction))}
+    fitted_values = {"length": float(tf.exp(log_length)), "friction": float(tf.exp(log_friction))}
     for name in truth:
-        print(f"{name:9} true {truth[name]:.3f}   found {found[name]:.3f}")
+        print(f"{name:9} true {truth[name]:.3f}   found {fitted_values[name]:.3f}")
     print(f"loss      {losses[0]:.5f} -> {losses[-1]:.5f}")
     if not quick:
-        fitted = simulate(tf.constant(found["length"]), tf.constant(found["friction"]), start, steps)
+        fitted = simulate(
+            tf.constant(fitted_values["length"]), tf.constant(fitted_values["friction"]), start, steps
+        )
         first = simulate(tf.constant(1.0), tf.exp(-2.0), start, steps)
         draw(measured.numpy(), fitted.numpy(), first.numpy())
     return losses

@@ -79,16 +79,16 @@ def main(quick=False):
             print(f"step {k:5}  mean distance {losses[-1]:.4f}")
 
     starts = tf.constant([[2.0, 0.0], [-1.2, 1.2], [0.5, -1.6]])
-    found, true = (integrate(f, starts, length).numpy() for f in (network, true_change))
-    apart = np.sqrt(np.mean((found - true) ** 2, axis=(0, 2)))
+    learned, true = (integrate(f, starts, length).numpy() for f in (network, true_change))
+    apart = np.sqrt(np.mean((learned - true) ** 2, axis=(0, 2)))
     print("distance over the whole way (root mean square), from the start of the data and two new ones:")
     print("  ".join(f"{d:.3f}" for d in apart))
     if not quick:
-        draw(network, measured, found, true)
+        draw(network, measured, learned, true)
     return losses
 
 
-def draw(network, measured, found, true):
+def draw(network, measured, learned, true):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -96,7 +96,7 @@ def draw(network, measured, found, true):
 
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 4.1), layout="constrained")
     left.plot(*measured.T, ".", ms=3, color="0.6", label="measured")
-    left.plot(*found[:, 0].T, color="tab:blue", label="neural ODE")
+    left.plot(*learned[:, 0].T, color="tab:blue", label="neural ODE")
     left.set(xlabel="$y_1$", ylabel="$y_2$", title="the data, and where the network goes from its start")
     side = np.linspace(-2.2, 2.2, 18, dtype=np.float32)
     grid = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)
@@ -105,11 +105,11 @@ def draw(network, measured, found, true):
     middle.quiver(*grid.T, *(arrows / size[:, None]).T, np.log10(size), scale=28)
     for k in (1, 2):
         middle.plot(*true[:, k].T, color="0.6", lw=3, label="true, new starts" if k == 1 else None)
-        middle.plot(*found[:, k].T, "--", color="tab:red", label="neural ODE" if k == 1 else None)
+        middle.plot(*learned[:, k].T, "--", color="tab:red", label="neural ODE" if k == 1 else None)
     middle.set(xlabel="$y_1$", ylabel="$y_2$", title="the field it learned")
     times = STEP * np.arange(len(measured))
     right.plot(times, true[:, 1], color="0.6", lw=3, label=["true", None])
-    right.plot(times, found[:, 1], "--", color="tab:red", label=["neural ODE", None])
+    right.plot(times, learned[:, 1], "--", color="tab:red", label=["neural ODE", None])
     right.set(xlabel="time", ylabel="$y_1, y_2$", title="a start that it has not seen")
     left.legend(fontsize=8, loc="center")
     for panel in (middle, right):

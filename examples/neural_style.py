@@ -68,8 +68,8 @@ def gram(features):
     return result / float(features.shape[1] * features.shape[2])
 
 
-def distance(x, wanted):
-    return tf.reduce_mean(tf.square(x - wanted)) / tf.reduce_mean(tf.square(wanted))
+def distance(x, target):
+    return tf.reduce_mean(tf.square(x - target)) / tf.reduce_mean(tf.square(target))
 
 
 def main(quick=False):

@@ -28,8 +28,8 @@ class Coupling(tf.Module):
         ]
         self.layers[-1][0].assign(tf.zeros([width, 4]))  # the flow starts as the identity
 
-    def scale_and_shift(self, kept):
-        h = kept
+    def scale_and_shift(self, half):
+        h = half
         for w, b in self.layers[:-1]:
             h = tf.nn.relu(tf.matmul(h, w) + b)
         w, b = self.layers[-1]

@@ -82,27 +82,27 @@ def main(quick=False):
     times, places = np.meshgrid(np.linspace(0.01, 1, 100), np.linspace(-1, 1, 257), indexing="ij")
     truth = exact(places, times)
     inputs = [tf.constant(a.reshape(-1, 1).astype(np.float32)) for a in (times, places)]
-    found = u(*inputs).numpy().reshape(truth.shape)
-    error = np.linalg.norm(found - truth) / np.linalg.norm(truth)
+    solution = u(*inputs).numpy().reshape(truth.shape)
+    error = np.linalg.norm(solution - truth) / np.linalg.norm(truth)
     print(f"relative error against the analytic solution: {error:.2%}")
     if not quick:
-        draw(times, places, truth, found, losses)
+        draw(times, places, truth, solution, losses)
     return losses
 
 
-def draw(times, places, truth, found, losses):
+def draw(times, places, truth, solution, losses):
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
-    image = left.pcolormesh(times, places, found, cmap="RdBu_r", shading="gouraud")
+    image = left.pcolormesh(times, places, solution, cmap="RdBu_r", shading="gouraud")
     left.set(xlabel="t", ylabel="x", title="u(t, x) of the network")
     figure.colorbar(image, ax=left)
     for k, colour in zip([0, 24, 49, 99], ["0.6", "tab:blue", "tab:orange", "tab:red"]):
         middle.plot(places[k], truth[k], color=colour, label=f"t = {times[k, 0]:.2f}")
-        middle.plot(places[k, ::8], found[k, ::8], "o", ms=3, color=colour)
+        middle.plot(places[k, ::8], solution[k, ::8], "o", ms=3, color=colour)
     middle.set(xlabel="x", ylabel="u", title="lines: analytic, dots: network")
     middle.legend(fontsize=8)
     right.semilogy(losses, lw=0.5)

@@ -74,14 +74,14 @@ def right_answers(model, unseen):
     results = {}
     for kind in ("plus", "minus"):
         chosen = [(given, rest) for k, given, rest in unseen if k == kind]
-        wanted = np.array([encode(given + " " + rest) for given, rest in chosen])
-        tokens = wanted.copy()
+        answers = np.array([encode(given + " " + rest) for given, rest in chosen])
+        tokens = answers.copy()
         lengths = np.array([len(given.split()) for given, _ in chosen])
         for k in range(1, LENGTH):
             guess = np.argmax(model(tokens[:, :-1]).numpy()[:, k - 1], axis=1)
-            tokens[:, k] = np.where(k < lengths, wanted[:, k], guess)
-        end = np.cumsum(wanted == 1, axis=1) - (wanted == 1) > 0  # behind the full stop
-        results[kind] = float(np.mean(np.all((tokens == wanted) | end, axis=1))), chosen, tokens
+            tokens[:, k] = np.where(k < lengths, answers[:, k], guess)
+        end = np.cumsum(answers == 1, axis=1) - (answers == 1) > 0  # behind the full stop
+        results[kind] = float(np.mean(np.all((tokens == answers) | end, axis=1))), chosen, tokens
     return results
 
 
@@ -90,8 +90,8 @@ def main(quick=False):
     rng = np.random.default_rng(0)
     text = list(sentences(12 if quick else 50))
     text = [text[k] for k in rng.permutation(len(text))]
-    unseen, known = text[: len(text) // 10], text[len(text) // 10 :]
-    data = np.array([encode(given + " " + rest) for _, given, rest in known], np.int32)
+    unseen, training = text[: len(text) // 10], text[len(text) // 10 :]
+    data = np.array([encode(given + " " + rest) for _, given, rest in training], np.int32)
     model = Transformer()
     steps = 8 if quick else 3000
     schedule = tf.keras.optimizers.schedules.CosineDecay(3e-3, steps)

@@ -37,12 +37,12 @@ def processor() -> str:
     """The processor's name, as Linux reports it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            found = next(
+            name = next(
                 (line.partition(":")[2].strip() for line in file if line.startswith("model name")), ""
             )
     except OSError:
-        found = ""
-    return found or platform.processor() or platform.machine()
+        name = ""
+    return name or platform.processor() or platform.machine()
 
 
 def facts() -> dict[str, Any]:
@@ -226,13 +226,13 @@ def _help(words: str) -> int:
     if not words:
         print(f"{pages.contents()}\n\npython -m gradtape help TOPIC shows one of them.")
         return 0
-    found = pages.near(words)
-    if len(found) == 1:
-        print(pages.page(found[0]), end="")
+    topics = pages.near(words)
+    if len(topics) == 1:
+        print(pages.page(topics[0]), end="")
         return 0
-    if found:
+    if topics:
         print(f"There is no page {words!r}. Did you mean one of these?\n", file=sys.stderr)
-        for topic in found:
+        for topic in topics:
             print(f"  {topic:<24}{pages.title(topic)}", file=sys.stderr)
     else:
         print(f"There is no page {words!r}.\n\n{pages.contents()}", file=sys.stderr)
@@ -249,8 +249,8 @@ def _doctor(path: str, quiet: bool, as_json: bool) -> int:
         return 2
     shown = report.problems if quiet else report.findings
     if as_json:
-        found = {"findings": [f._asdict() for f in shown], "summary": report.summary, "door": report.door}
-        print(json.dumps(found, indent=2))
+        as_dict = {"findings": [f._asdict() for f in shown], "summary": report.summary, "door": report.door}
+        print(json.dumps(as_dict, indent=2))
     else:
         print(*shown, report.summary, *filter(None, [report.door]), sep="\n")
     return 1 if report.problems else 0

@@ -31,8 +31,8 @@ any time.
 **Traces**
 
 - `current_trace()`: the trace of the function that is being traced; None in eager mode.
-- `Trace(outer=None)`, `symbolic(trace.input(dims, code))`: a trace of one's own, and an operand in it: shapes are
-  inferred, nothing is computed.
+- `Trace(outer=None)`, `symbolic(trace.input(dims, code))`: a separate trace, and an operand in it: shapes are
+inferred, nothing is computed.
 - `is_symbolic(x)`: whether `x` is a tensor of a trace, without elements.
 - `aside(trace=None)`: a scope outside of every trace but the given one, and of every tape: what is created there
   outlives the trace.
@@ -185,6 +185,6 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'gradtape.backend' has no attribute {name!r}")
     module, there = _WHERE[name]
-    found: Any = importlib.import_module(module)
-    globals()[name] = found = found if there == "." else getattr(found, there)
-    return found
+    value: Any = importlib.import_module(module)
+    globals()[name] = value = value if there == "." else getattr(value, there)
+    return value

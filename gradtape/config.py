@@ -140,13 +140,13 @@ def set_visible_devices(
       ValueError: if one is not a device of this machine, or not of `device_type`.
     """
     global _visible
-    wanted = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
-    for device in wanted:
+    chosen = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
+    for device in chosen:
         _check_device("set_visible_devices", device)
         if device_type is not None and device.device_type != device_type:
             raise ValueError(f"set_visible_devices: expected devices of type {device_type}; got {device}.")
-    kept = [d for d in get_visible_devices() if device_type is not None and d.device_type != device_type]
-    _visible = kept + wanted
+    others = [d for d in get_visible_devices() if device_type is not None and d.device_type != device_type]
+    _visible = others + chosen
 
 
 def get_logical_device_configuration(

@@ -71,8 +71,8 @@ def has_functions(folder: str) -> bool:
 
 def _names(folder: str) -> list[str]:
     parent = os.path.join(folder, FOLDER)
-    found = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
-    return [n for n in found if os.path.isfile(os.path.join(parent, n, _DESCRIPTION))]
+    entries = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
+    return [n for n in entries if os.path.isfile(os.path.join(parent, n, _DESCRIPTION))]
 
 
 class Endpoints:

@@ -276,11 +276,11 @@ def _cudnn_rnn_v3(
 
 def _make(name: str, row: str) -> _Callable:
     where, *arguments = row.split()
-    found: _Any = _tf
+    value: _Any = _tf
     for part in where.split("."):
-        if not hasattr(found, part):  # a module that is imported on first use
-            _importlib.import_module(f"{found.__name__}.{part}")
-        found = getattr(found, part)
+        if not hasattr(value, part):  # a module that is imported on first use
+            _importlib.import_module(f"{value.__name__}.{part}")
+        value = getattr(value, part)
     renamed = {raw: target if arrow else raw for raw, arrow, target in (a.partition(">") for a in arguments)}
 
     def op(*args: _Any, **kwargs: _Any) -> _Any:
@@ -295,7 +295,7 @@ def _make(name: str, row: str) -> _Callable:
             raise TypeError(
                 f"{name} got an unexpected keyword argument {unknown[0]!r}; expected {', '.join(renamed)}."
             )
-        return found(**{renamed[k]: v for k, v in kwargs.items() if renamed[k]})
+        return value(**{renamed[k]: v for k, v in kwargs.items() if renamed[k]})
 
     op.__name__ = op.__qualname__ = name
     op.__doc__ = f"`tf.{where}`, with the arguments {', '.join(renamed)}, all by name."

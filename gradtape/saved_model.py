@@ -95,24 +95,24 @@ def save(
 ) -> None:
     """Stores a module in a folder, for `load`.
 
-    It stores the classes and attributes of the module and of those inside it: variables, tensors,
-    arrays, numbers, strings, lists, dictionaries, functions and classes that can be imported, and
-    `tf.function`s of methods. If there is something else, and the module has functions with an `input_signature` or
-    that were called, these are stored as what they compute, and the module without its class.
+    It stores the classes and attributes of the module and of those inside it: variables, tensors, arrays, numbers,
+    strings, lists, dictionaries, functions and classes that can be imported, and `tf.function`s of methods. If
+    there is anything else, and the module has functions with an `input_signature` or that were called, these are
+    stored as sequences of op calls, and the module without its class.
 
     Args:
-      obj: a `tf.Module` or a Keras model; with `stablehlo`, that is all that is written of a Keras model.
+      obj: a `tf.Module` or a Keras model; with `stablehlo`, only StableHLO is written for a Keras model.
       export_dir: the folder.
       signatures: a function of a method of the module, or a dictionary of such functions, each with an
         `input_signature` or traced by `get_concrete_function`. Without it, the only method that is such a function, or
         the call of a Keras model, is "serving_default".
-      stablehlo: whether programs are written beside it, to `stablehlo/<name>`, which run where there is JAX and
-        neither gradtape nor the class: one for each signature, or without signatures for each method that is a
-        `tf.function` with an `input_signature`. A dictionary has options of `ConcreteFunction.export`.
+      stablehlo: whether to write programs, to `stablehlo/<name>`, that run with JAX, without gradtape and the
+      class: one for each signature, or without signatures for each method that is a `tf.function` with an
+      `input_signature`. A dictionary sets options of `ConcreteFunction.export`.
 
     Raises:
       ValueError: if `obj` is not a module, or holds something that cannot be stored; the error names it.
-      ImportError: if `stablehlo` is asked for, and JAX is not installed.
+      ImportError: if `stablehlo` is requested, and JAX is not installed.
     """
     if stablehlo is not False and not isinstance(obj, Module) and hasattr(type(obj), "get_config"):
         obj.export(os.fspath(export_dir), verbose=False, **(stablehlo if isinstance(stablehlo, dict) else {}))
@@ -231,9 +231,7 @@ class _Writer:
 
     def __init__(self, folder: str, by_class: bool) -> None:
         self._folder = folder
-        self._by_class = (
-            by_class  # whether the code of modules and functions is that of the program that loads
-        )
+        self._by_class = by_class  # whether classes and functions are looked up in the loading program
         self._calls = stored_calls.Writer(self.encode, self._tensor)
         self._models = 0
         self.objects: list[Any] = []
@@ -242,7 +240,7 @@ class _Writer:
         self._kept: list[Any] = []
 
     def encode(self, value: Any, path: str) -> Any:
-        """A value as JSON; `path` is what errors call it."""
+        """A value as JSON; `path` is its name in errors."""
         if value is None or isinstance(value, (bool, str)) or type(value) in (int, float):
             return value
         if id(value) in self._known:
@@ -322,8 +320,8 @@ class _Writer:
     def _what_can_be(self, module: Module, path: str) -> dict[str, Any]:
         """The attributes and functions of a module that is stored without its class."""
         prefix = "" if path == "the module" else f"{path}."
-        found = {n: f for n, f in _all_functions(module).items() if _is_of_use(f)}
-        attributes = {n: self.encode(f, prefix + n) for n, f in found.items()}
+        functions = {n: f for n, f in _all_functions(module).items() if _is_of_use(f)}
+        attributes = {n: self.encode(f, prefix + n) for n, f in functions.items()}
         for name, value in vars(module).items():
             if name in _SKIPPED or name.startswith("__") or isinstance(value, Function):
                 continue
@@ -364,11 +362,11 @@ def _archive(folder: str, number: int) -> str:
 def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
     """Restores a module that `save` stored: an object of the same class, which the program must have imported.
 
-    No code from the folder is run or imported; the top of this file lists what it may name. The endpoints of an exported
-    Keras model are methods of the result, `loaded.serve(x)`: XLA programs, run by JAX.
+    No code from the folder is run or imported; the top of this file lists what it may name. The endpoints of an
+    exported Keras model are methods of the result, `loaded.serve(x)`: XLA programs, run by JAX.
 
     Raises:
-      NotFoundError: if there is nothing stored.
+      NotFoundError: if nothing is stored there.
       NotImplementedError: if TensorFlow wrote it: gradtape cannot run its graphs.
       ImportError: if it names a class or function that the program has not defined.
       DataLossError: if it is damaged.
@@ -401,16 +399,16 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
         stored = expect(content["signatures"], dict)
         named = {key: reader.decode(f) for key, f in stored.items()}
         if isinstance(root, Module):
-            made: Any = root
+            result: Any = root
         elif _is_keras(root):
-            made = LoadedModel(root)
+            result = LoadedModel(root)
             serve = _keras().signature_of(root)
             if not named and serve is not None:
                 named[DEFAULT_SERVING_SIGNATURE_DEF_KEY] = serve
         else:
             raise ValueError("its root is no module")
-        vars(made)["signatures"] = {key: Signature(key, f) for key, f in named.items()}
-    return made
+        vars(result)["signatures"] = {key: Signature(key, f) for key, f in named.items()}
+    return result
 
 
 class _NothingThere(errors.NotFoundError, OSError):
@@ -443,14 +441,14 @@ class _Reader:
             raise ValueError(f"there is no object {number}")
         stored = expect(self._stored[number], dict)
         cls = Restored if stored["class"] is None else stored_names.class_of(expect(stored["class"], str))
-        # Neither `__new__` nor `__init__` nor a property of the class is run.
-        made: Any = object.__new__(cls)
-        self._objects[number] = made
+        # Neither `__new__` nor `__init__` nor any property of the class is run.
+        obj: Any = object.__new__(cls)
+        self._objects[number] = obj
         for name, attribute in expect(stored["attributes"], dict).items():
             if name.startswith("__") and not (name == "__call__" and cls is Restored):
                 raise ValueError(f"an attribute has the name {name!r}")
-            vars(made)[name] = self.decode(attribute)
-        return made
+            vars(obj)[name] = self.decode(attribute)
+        return obj
 
     def _keras(self, content: list) -> Any:
         number, checksum = (expect(x, int) for x in content)
@@ -461,9 +459,9 @@ class _Reader:
     def _variable(self, content: dict[str, Any]) -> Any:
         key = content["key"]
         if key not in self._variables:
-            made = Variable(self._tensor(key), trainable=expect(content["trainable"], bool))
-            made._handle_name = expect(content["name"], str)
-            self._variables[key] = made
+            variable = Variable(self._tensor(key), trainable=expect(content["trainable"], bool))
+            variable._handle_name = expect(content["name"], str)
+            self._variables[key] = variable
         return self._variables[key]
 
     def _tensor(self, key: str) -> Any:
@@ -505,8 +503,8 @@ class _Reader:
     def _method(self, parts: list) -> Any:
         owner, name = self.decode(parts[0]), expect(parts[1], str)
         # Looked up on the class, so that no property runs.
-        found = inspect.getattr_static(type(owner), name)
-        python = found.python_function if isinstance(found, Function) else found
+        attribute = inspect.getattr_static(type(owner), name)
+        python = attribute.python_function if isinstance(attribute, Function) else attribute
         if not isinstance(owner, Module) or not isinstance(python, types.FunctionType):
             raise ValueError(f"{name!r} is no method of a module")
         return types.MethodType(python, owner)
@@ -521,14 +519,14 @@ class _Reader:
         return tuple(self.decode(v) for v in expect(items, list))
 
     def _name(self, name: str) -> Any:
-        found = stored_names.allowed(expect(name, str))
-        if found is None:
+        value = stored_names.allowed(expect(name, str))
+        if value is None:
             raise stored_names.unknown(
                 name, "is neither an op of gradtape nor a function beside a class of this program"
             )
-        return found
+        return value
 
-    # All that a folder can hold.
+    # All that a folder can contain.
     KINDS: dict[str, Callable[[_Reader, Any], Any]] = {
         "object": _object, "variable": _variable, "tensor": _tensor, "array": _array, "scalar": _scalar,
         "dtype": _dtype, "shape": _shape, "spec": _spec, "function": _function, "method": _method,

@@ -1,4 +1,4 @@
-"""`tf.sets`: the rows along the last axis of tensors as sets, without order and repetitions."""
+"""`tf.sets`: treats rows along the last axis of tensors as sets, without order and repetitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradtape.sparse.tensor import SparseTensor
 
 
 def _rows(value: Any) -> tuple[dict, tuple[int, ...], Any]:
-    """For each row that has values the set of them; the shape of the rows; the type."""
+    """For each row with values, the set of them; the shape of the rows; the type."""
     if isinstance(value, SparseTensor):
         shape = tuple(int(d) for d in array_of(value.dense_shape))[:-1]
         sets: dict = {}
@@ -59,22 +59,23 @@ def _combined(a: Any, b: Any, how: Any) -> SparseTensor:
 
 
 def intersection(a: Any, b: Any, validate_indices: Any = True) -> Any:
-    """What is in both sets, for each pair of rows."""
+    """The elements that are in both sets, for each pair of rows."""
     return _combined(a, b, lambda x, y: x & y)
 
 
 def union(a: Any, b: Any, validate_indices: Any = True) -> Any:
-    """What is in one of two sets, for each pair of rows."""
+    """The elements that are in at least one of the sets, for each pair of rows."""
     return _combined(a, b, lambda x, y: x | y)
 
 
 def difference(a: Any, b: Any, aminusb: Any = True, validate_indices: Any = True) -> Any:
-    """What is in `a` and not in `b` (or the other way round), for each pair of rows."""
+    """The elements that are in `a` but not in `b` (or, with `aminusb=False`, in `b` but not in `a`), for each pair
+    of rows."""
     return _combined(a, b, (lambda x, y: x - y) if aminusb else (lambda x, y: y - x))
 
 
 def size(a: Any, validate_indices: Any = True) -> Any:
-    """How many different values each row of a sparse tensor has."""
+    """The number of distinct values in each row of a sparse tensor."""
     if not isinstance(a, SparseTensor):
         raise TypeError(f"Expected `SparseTensor`, got {a!r}.")
     sets, shape, _ = _rows(a)

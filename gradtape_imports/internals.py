@@ -1,9 +1,9 @@
-"""What there is of TensorFlow's internal modules: `tensorflow.python`, `tensorflow.compiler`, `tf.__internal__`.
+"""The supported part of TensorFlow's internal modules: `tensorflow.python`, `tensorflow.compiler`, `tf.__internal__`.
 
-Packages reach into them, and so does Keras. Only what they were seen to use is here, and nearly all of it is a public
-name under another one: a row says where a module looks (`in`: namespaces of gradtape, one after the other) and which
-of its names are called otherwise there (`name=path`). What has to be written is in `code/`, a file a module. A module
-or name that is not listed is missing, and says so.
+Packages use them, and so does Keras. Only names that are known to be used are here, and nearly all of them are
+public names under another name: a row says where a module looks names up (`in`: namespaces of gradtape, in order),
+and which of its names are called differently there (`name=path`). Code that had to be written is in `code/`, one
+file per module. A module or name that is not listed is missing, and the error says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 # module: where its names are. `in a,b` looks into tf.a and tf.b, `tf` is the package itself; `x=a.b` is tf.a.b;
-# `code a` looks into the file of that name in `gradtape_imports/code`; if that is all, the file is the module.
+# `code a` looks into the file of that name in `gradtape_imports/code`; if there is nothing else, the file is the module.
 MODULES = {
     "__internal__": "code keras_deps; EagerTensor=Tensor SymbolicTensor=Tensor get_name_scope=get_current_name_scope "
     "CompositeTensor=_src.tensors.composite.CompositeTensor",
@@ -179,7 +179,7 @@ _PACKAGES = {name[:i] for name in MODULES for i in range(len(name)) if name[i] =
 
 
 def module(parts: list[str]) -> ModuleType:
-    """`tensorflow.<parts>`, made when it is first asked for.
+    """`tensorflow.<parts>`, created on first use.
 
     Raises:
       AttributeError: if there is none of that name.
@@ -193,26 +193,26 @@ def module(parts: list[str]) -> ModuleType:
     if row is not None and row.startswith("code ") and ";" not in row:
         return _code(row)
     full = f"tensorflow.{path}"
-    made = _made[path] = ModuleType(full, f"What there is of {full}: see `gradtape_imports/internals.py`.")
-    made.__path__ = []
-    vars(made)["__getattr__"] = _Lookup(path, row or "", vars(made))
-    return made
+    new = _made[path] = ModuleType(full, f"What there is of {full}: see `gradtape_imports/internals.py`.")
+    new.__path__ = []
+    vars(new)["__getattr__"] = _Lookup(path, row or "", vars(new))
+    return new
 
 
 def has(path: str) -> bool:
     """Whether there is a module, or a name of one: `python.util.nest.flatten`."""
     parts = path.split(".")
     try:
-        found: Any = module(parts[:1])
+        value: Any = module(parts[:1])
         for part in parts[1:]:
-            found = getattr(found, part)
+            value = getattr(value, part)
     except AttributeError:
         return False
     return True
 
 
 class _Lookup:
-    """`__getattr__` of a module: finds a name where the row says, and keeps it."""
+    """The `__getattr__` of a module: finds a name according to the row, and stores it."""
 
     def __init__(self, path: str, row: str, names: dict[str, Any]) -> None:
         self._path = path
@@ -229,17 +229,17 @@ class _Lookup:
                 self._other = dict(pair.split("=") for pair in part.split())
 
     def __call__(self, name: str) -> Any:
-        found = None if name.startswith("__") else self._found(name)
-        if found is not None:
-            self._names[name] = found
-            return found
+        value = None if name.startswith("__") else self._found(name)
+        if value is not None:
+            self._names[name] = value
+            return value
         raise AttributeError(
             f"tensorflow.{self._path} has no {name!r} where `tensorflow` is gradtape: the module is internal to TensorFlow, "
             "and gradtape has the names of it that were seen in use. Hint: look for a public name of the same meaning."
         )
 
     def _found(self, name: str) -> Any:
-        """What there is of that name, or None."""
+        """The object with this name, or None."""
         if f"{self._path}.{name}" in MODULES or f"{self._path}.{name}" in _PACKAGES:
             return module([*self._path.split("."), name])
         if self._code and hasattr(_code(self._code), name):
@@ -260,13 +260,13 @@ def _code(part: str) -> ModuleType:
 
 
 def _at(path: str) -> Any:
-    found: Any = importlib.import_module("gradtape")
+    value: Any = importlib.import_module("gradtape")
     for part in path.split("."):
-        if isinstance(found, ModuleType) and not hasattr(found, part):
+        if isinstance(value, ModuleType) and not hasattr(value, part):
             try:
-                found = importlib.import_module(f"{found.__name__}.{part}")
+                value = importlib.import_module(f"{value.__name__}.{part}")
                 continue
             except ModuleNotFoundError:
                 pass
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value

@@ -1,17 +1,18 @@
 """How Keras finds the backend, without a change on disk.
 
-A finder in front of `sys.meta_path` looks at a few modules of Keras as they are imported:
+A finder at the front of `sys.meta_path` adapts a few modules of Keras as they are imported:
 
 Keras from 3.16 on has a list of pluggable backends: ours is added to it, and Keras imports
 `keras_gradtape.src` by itself.
 
 Keras 3.15 chooses between names that are written into four of its modules. There we let it import
 "numpy" and serve `keras.src.backend.numpy` and its submodules from `keras_gradtape.src`. When
-`import keras` is done, its name is `gradtape`: from then on everything that asks is told the truth.
+`import keras` is done, its name is `gradtape`: from then on it is reported correctly.
 
-Keras is ours if it is asked for `gradtape`; and if it is asked for `tensorflow`, by name or because nothing else was said,
-where gradtape is TensorFlow or TensorFlow is not installed. Who asked for TensorFlow by name, or runs under the alias, is
-told "tensorflow" by `keras.backend.backend()`: programs branch on it. Keras itself goes by "gradtape".
+Keras uses gradtape if `gradtape` is requested, and also if `tensorflow` is requested, by name or by default, and
+gradtape is TensorFlow or TensorFlow is not installed. For programs that request TensorFlow by name, or run under
+the alias, `keras.backend.backend()` returns "tensorflow", because programs branch on it. Keras itself uses
+"gradtape".
 
 The file uses the standard library only: `gradtape_imports/start.py` imports it with the first `import keras`.
 """
@@ -32,21 +33,21 @@ from gradtape_imports import tensorflow_finder as finder
 
 NAME = "gradtape"
 PACKAGE = "keras_gradtape.src"
-_BORROWED = "keras.src.backend.numpy"  # the place in Keras 3.15 that we take
-_TENSORFLOW = "keras.src.backend.tensorflow"  # what layers of text ask for, whichever backend there is
+_BORROWED = "keras.src.backend.numpy"  # the backend of Keras 3.15 that we replace
+_TENSORFLOW = "keras.src.backend.tensorflow"  # used by text layers, whatever the backend
 _OLDEST = (3, 15)
-# Where users ask for the name of the backend.
+# Where users query the name of the backend.
 _PUBLIC = (
     "keras.backend", "keras.config", "keras._tf_keras.keras.backend", "keras._tf_keras.keras.config",
 )  # fmt: skip
 _OPS = frozenset(("core", "image", "linalg", "math", "nn", "numpy"))
-# Keras 3.15 looks for classes under other names than 3.16.
+# Keras 3.15 uses other names for some classes than 3.16.
 _OLD_NAMES = {
     "layer": {"NumpyLayer": "BackendLayer"},
     "trainer": {"NumpyTrainer": "Trainer"},
     "export": {"NumpyExportArchive": "SavedModelExportArchive"},
 }
-# What Keras 3.15 expects in the backend package itself.
+# Names that Keras 3.15 expects in the backend package itself.
 _FLAT = {
     "ops.core": (
         "cast", "cond", "convert_to_numpy", "convert_to_tensor", "is_tensor", "random_seed_dtype", "shape",
@@ -71,7 +72,7 @@ class _Afterwards(importlib.abc.Loader):
         self._look(module)
 
     def get_source(self, name: str) -> Any:
-        """The source: jedi, which completes names in editors, asks the class for it."""
+        """The source; used by jedi, which completes names in editors."""
         return self._real.get_source(name)
 
     def __getattr__(self, name: str) -> Any:
@@ -113,11 +114,11 @@ class _Served(importlib.abc.Loader):
             package = importlib.import_module(PACKAGE)
             names = {k: v for k, v in vars(package).items() if not k.startswith("_") and k != "ops"}
             names.update((m, importlib.import_module(f"{PACKAGE}.ops.{m}")) for m in _OPS)
-            if place == _TENSORFLOW:  # Keras 3.16 looks for functions in there
+            if place == _TENSORFLOW:  # Keras 3.16 looks up functions there
                 names["ops"] = importlib.import_module(f"{PACKAGE}.ops")
-            for where, wanted in _FLAT.items():
+            for where, wanted_names in _FLAT.items():
                 source = importlib.import_module(f"{PACKAGE}.{where}")
-                names.update((n, getattr(source, n)) for n in wanted)
+                names.update((n, getattr(source, n)) for n in wanted_names)
         module.__dict__.update(names)
 
 
@@ -125,11 +126,11 @@ class Finder(importlib.abc.MetaPathFinder):
     """Stands in front of the finders of Python."""
 
     def __init__(self) -> None:
-        self.asked = False  # for gradtape, by `activate`
+        self.asked = False  # whether `activate` requested gradtape
         self._borrows = False
         self._config: Any = None
         self._told = NAME
-        self._environment: list[str | None] = []  # KERAS_BACKEND as the program set it, while it is ours
+        self._environment: list[str | None] = []  # the program's value of KERAS_BACKEND, while we override it
 
     @property
     def serves(self) -> bool:
@@ -172,7 +173,7 @@ class Finder(importlib.abc.MetaPathFinder):
         return None
 
     def _choose(self) -> None:
-        """Lets Keras be asked for gradtape where it would look for a TensorFlow that is ours, or is not there."""
+        """Makes Keras use gradtape where it would look for a TensorFlow that is gradtape, or is not installed."""
         asked = _wanted_backend()
         alias = finder.installed() is not None
         if asked != "tensorflow" or not (self.asked or alias or not _has_tensorflow()):
@@ -204,7 +205,7 @@ class Finder(importlib.abc.MetaPathFinder):
             config._BACKEND = "numpy"
 
     def _backend_done(self, backend: Any) -> None:
-        if self._borrows:  # Keras 3.15 says that the NumPy backend has none
+        if self._borrows:  # Keras 3.15 rejects it for the NumPy backend
             backend.distribution_lib = importlib.import_module(f"{PACKAGE}.distribution_lib")
 
     def _tell(self, module: Any) -> None:
@@ -224,7 +225,7 @@ class Finder(importlib.abc.MetaPathFinder):
             return
         from keras.src.utils import module_utils
 
-        # What Keras has on TensorFlow alone (layers of text, datasets from folders, seeds) uses gradtape in its place.
+        # Features that Keras has only on TensorFlow (text layers, datasets from folders, seeds) use gradtape instead.
         adaptations = importlib.import_module(f"{PACKAGE}.adaptations")
         module_utils.tensorflow.module = adaptations.StandIn()
         module_utils.tensorflow._available = True
@@ -238,16 +239,16 @@ def _allow(module: Any) -> None:
     if hasattr(module, "PLUGGABLE_BACKENDS"):
         module.PLUGGABLE_BACKENDS = module.PLUGGABLE_BACKENDS | {NAME}
     elif hasattr(module, "DynamicBackend"):
-        known = module.DynamicBackend.__getattr__
+        original = module.DynamicBackend.__getattr__
 
         def lookup(self: Any, name: str) -> Any:
-            return getattr(module.backend_module, name) if self._backend == NAME else known(self, name)
+            return getattr(module.backend_module, name) if self._backend == NAME else original(self, name)
 
         module.DynamicBackend.__getattr__ = lookup
 
 
 def _wanted_backend() -> str:
-    """What Keras will choose: the environment comes first, then the user's file of settings."""
+    """The backend that Keras will choose: from the environment, else from the user's configuration file."""
     if os.environ.get("KERAS_BACKEND"):
         return os.environ["KERAS_BACKEND"]
     home = os.environ.get("KERAS_HOME") or os.path.join(os.path.expanduser("~"), ".keras")
@@ -273,7 +274,7 @@ def _check_version() -> None:
 
 
 def install() -> Finder:
-    """Puts the finder in place, once; it does nothing unless Keras is asked for this backend."""
+    """Puts the finder in place, once; it does nothing unless this backend is requested."""
     there = next((f for f in sys.meta_path if isinstance(f, Finder)), None)
     if there is None:
         there = Finder()
@@ -282,7 +283,7 @@ def install() -> Finder:
 
 
 def activate() -> None:
-    """Makes gradtape the backend of the Keras that will be imported, or is there already.
+    """Makes gradtape the backend of Keras, whether it is imported already or later.
 
     Raises:
       ImportError: if Keras was imported with another backend.
@@ -292,7 +293,7 @@ def activate() -> None:
         ours.asked = True
         if (
             os.environ.get("KERAS_BACKEND") != "tensorflow"
-        ):  # the program may ask for its name, and should find it
+        ):  # the program may read the variable, and should find this name
             os.environ["KERAS_BACKEND"] = NAME
     elif not ours.serves:
         backend = sys.modules["keras"].backend.backend()

@@ -1,4 +1,4 @@
-"""What `importlib.metadata` finds when it is asked for the package `tensorflow`."""
+"""Package metadata of `tensorflow`, for `importlib.metadata`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Alias(importlib.metadata.Distribution):
 
 
 def find(context: Any = None) -> Iterator[importlib.metadata.Distribution]:
-    """The one package, if `context` asks for it, or for all."""
-    wanted = getattr(context, "name", None)
-    if wanted is None or wanted.lower() == "tensorflow":
+    """The package, if `context` requests it, or all packages."""
+    name = getattr(context, "name", None)
+    if name is None or name.lower() == "tensorflow":
         yield _Alias()

@@ -1,4 +1,4 @@
-"""`python -m gradtape run`: a program as it is, with gradtape as its TensorFlow."""
+"""`python -m gradtape run`: runs an unmodified program with gradtape as its TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What Python runs at its start, from `gradtape.pth` (before Python 3.15) or `gradtape.start`.
+"""Runs when Python starts, from `gradtape.pth` (before Python 3.15) or `gradtape.start`.
 
-It costs every start of Python in an environment that has gradtape, so it imports next to nothing: it opens the door that
-the environment asks for, and waits for the first import of Keras, which has to learn of its backend before it chooses one.
+Every start of Python in an environment with gradtape pays for it, so it imports next to nothing: it installs the
+alias that the environment requests, and waits for the first import of Keras, which must know about its backend
+before it chooses one.
 """
 
 import os
@@ -9,7 +10,7 @@ import sys
 
 
 class Waiting:
-    """A finder that finds nothing itself: with the first import of Keras it gives way to Keras' hook."""
+    """A finder that finds nothing itself: at the first import of Keras it is replaced by Keras' hook."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):  # type: ignore[no-untyped-def]

@@ -22,7 +22,7 @@ class Finder(importlib.abc.MetaPathFinder):
     """Stands in front of the finders of Python."""
 
     def __init__(self) -> None:
-        self.before = frozenset(sys.modules)  # what was imported before the alias was there
+        self.before = frozenset(sys.modules)  # modules imported before the alias
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
         root, *parts = name.split(".")
@@ -79,9 +79,9 @@ def wants_keras2() -> bool:
 def install() -> None:
     """Makes `import tensorflow` mean gradtape, in this process, from now on.
 
-    Every public module of TensorFlow's that gradtape has is then the same object under both names, so classes,
-    exceptions and pickles agree. Call it before anything imports TensorFlow, in a program rather than in a library: every
-    package that is imported afterwards takes gradtape for TensorFlow. A second call changes nothing.
+    Every public TensorFlow module that gradtape has is then the same object under both names, so classes,
+    exceptions and pickles agree. Call it before anything imports TensorFlow, in a program rather than in a library:
+    every package imported afterwards uses gradtape as TensorFlow. A second call has no effect.
 
     >>> import gradtape
     >>> gradtape.install_as_tensorflow()
@@ -108,10 +108,10 @@ def uninstall(force: bool = False) -> None:
     """Takes the alias away again: `import tensorflow` means TensorFlow, or nothing.
 
     Args:
-      force: do so even where modules hold what they imported under that name. They keep it.
+      force: do so even if modules hold objects imported under that name, which they keep.
 
     Raises:
-      RuntimeError: if modules that were imported under the alias use it, as what they import later would be missing.
+      RuntimeError: if modules imported under the alias use it, because their later imports would fail.
     """
     finder = installed()
     if finder is None:

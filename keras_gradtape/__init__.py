@@ -5,8 +5,8 @@
 >>> keras.backend.backend()
 'gradtape'
 
-The same is reached by `tf.keras` after `import gradtape as tf`, and by `KERAS_BACKEND=gradtape` in
-the environment. Keras on disk is not touched: see `gradtape_imports/keras_hook.py`.
+`tf.keras` after `import gradtape as tf`, and `KERAS_BACKEND=gradtape` in the environment, do the same. The
+installed Keras is not modified: see `gradtape_imports/keras_hook.py`.
 """
 
 from gradtape_imports import keras_hook as hook

@@ -1,7 +1,6 @@
 """Runs Keras' own tests on gradtape: `pytest -p keras_gradtape.pytest_plugin .../keras/src/...`.
 
-The wheel of Keras has its tests but not the configuration that they are run with; what the tests
-need of it is here.
+The Keras wheel contains its tests, but not their configuration; the parts that the tests need are here.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def seeded() -> None:
     keras.utils.set_random_seed(1)
 
 
-# ---- what Keras' own conftest.py gives to its tests ---------------------------------------------
+# ---- replacements for Keras' own conftest.py ---------------------------------------------------
 
 
 def _skip_if_backend(given_backend: str, reason: str) -> Any:
@@ -57,10 +56,10 @@ sys.modules.setdefault("conftest", conftest)
 
 
 def _name_for_trainers(real: Callable[[], str]) -> Callable[[], str]:
-    """The name of the backend; trainer_test.py, which has tables of names, is told one that is in them.
+    """The name of the backend; trainer_test.py, which has tables of names, gets one that is in them.
 
-    It finds our trainer in the place of NumPy's, and the processor under the name that it has in JAX. Tests of
-    distributions are for JAX alone, on which ours stand, too.
+    It then finds our trainer in place of NumPy's, and the CPU under its name in JAX. Tests of distributions only
+    run on JAX, which our implementation uses, too.
     """
 
     def name() -> str:
@@ -87,7 +86,7 @@ def _sharding(variable: Any) -> Any:
 
 gradtape.Variable.sharding = property(_sharding)  # type: ignore[attr-defined]
 
-# ---- what cannot pass, and why ------------------------------------------------------------------
+# ---- excluded tests, with reasons ----------------------------------------------------------------
 
 EXCLUDED = Path(__file__).with_name("excluded_tests.txt")
 
@@ -95,12 +94,12 @@ EXCLUDED = Path(__file__).with_name("excluded_tests.txt")
 @functools.cache
 def exclusions() -> list[tuple[str, str]]:
     """Names of tests, classes or files, or how names start ("...*"), and the reason why they fail."""
-    found = []
+    out = []
     for line in EXCLUDED.read_text().splitlines():
         test, _, reason = line.partition("  # ")
         if test.strip() and not test.startswith("#"):
-            found.append((test.strip(), reason.strip()))
-    return found
+            out.append((test.strip(), reason.strip()))
+    return out
 
 
 def _reason(name: str) -> str:
@@ -112,13 +111,13 @@ def _reason(name: str) -> str:
 
 
 def pytest_collection_modifyitems(items: list) -> None:
-    """An excluded test is run and must fail, unless it is said that it is "not run"."""
+    """An excluded test is run and must fail, unless it is marked as "not run"."""
     if any(item.path.name == "distribution_lib_test.py" for item in items) and find_spec("jax"):
         import jax
 
-        jax.config.update("jax_num_cpu_devices", 8)  # what such tests expect of the machine
+        jax.config.update("jax_num_cpu_devices", 8)  # the number of devices that such tests expect
     for item in items:
-        # By its path: where pytest starts decides how the id of a test begins.
+        # By path, since the beginning of a test's id depends on where pytest starts.
         reason = _reason(
             item.path.as_posix().rpartition("keras/src/")[2] + "::" + item.nodeid.partition("::")[2]
         )
@@ -128,7 +127,7 @@ def pytest_collection_modifyitems(items: list) -> None:
             item.add_marker(pytest.mark.xfail(reason=f"excluded: {reason}", strict=True))
 
 
-# ---- what other libraries are needed for ----------------------------------------------------------
+# ---- tests that need other libraries -------------------------------------------------------------
 
 _NEEDED = re.compile(
     r"No module named '(tensorflow|tensorboard|torch|jax|grain|pandas|sklearn|scipy|tree|orbax|requests|PIL|onnxruntime)\b"

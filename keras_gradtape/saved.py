@@ -1,7 +1,7 @@
 """Keras models inside folders of `tf.saved_model`: each is an archive of Keras' own, `assets/<n>.keras`.
 
-Loading runs Keras' safe mode, and imports nothing: before, every class that the archive names is looked up, among
-Keras' own and those that the program has defined or registered.
+Loading uses Keras' safe mode and imports nothing: first, every class named in the archive is looked up among Keras'
+own classes and those that the program has defined or registered.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _sum(path: str) -> int:
 
 def _classes(config: Any) -> dict[str, Any]:
     """The classes of the program that a configuration names."""
-    found: dict[str, Any] = {}
+    classes: dict[str, Any] = {}
     parts = [config]
     while parts:
         part = parts.pop()
@@ -69,16 +69,16 @@ def _classes(config: Any) -> dict[str, Any]:
         module, name, registered = part["module"], part["class_name"], part.get("registered_name")
         if module is None or module == "builtins" or str(module).split(".")[0] == "keras":
             continue
-        known = keras.saving.get_registered_object(registered) if registered else None
-        cls = known or vars(sys.modules.get(str(module), object)).get(str(name))
+        registered_class = keras.saving.get_registered_object(registered) if registered else None
+        cls = registered_class or vars(sys.modules.get(str(module), object)).get(str(name))
         is_layer = isinstance(cls, type) and issubclass(cls, keras.layers.Layer)
-        if known is None and not is_layer:
+        if registered_class is None and not is_layer:
             raise ImportError(
                 f"saved_model.load: {module}:{name} is no layer or model that this program has defined. Hint: import "
                 "what defines the class before loading."
             )
-        found[str(name)] = cls
-    return found
+        classes[str(name)] = cls
+    return classes
 
 
 def signature_of(model: Any) -> Any:

@@ -339,7 +339,7 @@ def test_a_long_program_is_kept_in_part(monkeypatch):
         for _ in range(200):
             with tf.GradientTape() as tape:
                 y = tf.round(v * v)
-        assert len(record._held) <= 101 and len(record.made) <= 101 and len(record.tapes) <= 101
+        assert len(record._held) <= 101 and len(record.origins) <= 101 and len(record.tapes) <= 101
         assert tape.explain(y, v).cause == "no gradient"
 
 

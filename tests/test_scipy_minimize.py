@@ -112,7 +112,7 @@ def test_the_function_is_traced_once():
 
 
 def test_wrong_input():
-    with pytest.raises(ValueError, match="must give a number"):
+    with pytest.raises(ValueError, match="must return a number"):
         minimize(lambda x: x**2, tf.ones([2]))
     with pytest.raises(ValueError, match="not connected"):
         minimize(lambda x: tf.constant(1.0), tf.ones([2]))

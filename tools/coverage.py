@@ -47,10 +47,10 @@ def look(tf: Any, name: str) -> tuple[str, str]:
     """The status of a name, and what the page says about it."""
     if not name.startswith("tf."):
         return REFUSED, "an internal module of TensorFlow"
-    found = tf
+    value = tf
     for part in name.split(".")[1:]:
         try:
-            found = getattr(found, part)
+            value = getattr(value, part)
         except AttributeError as e:
             words = str(e).partition(f"{part!r}: ")[2]
             return (REFUSED, words) if words else (MISSING, "")

@@ -260,18 +260,18 @@ def outcome(tf: Any, steps: list) -> Any:
         return ["refused", type(e).__name__]
     passes = []
     for _ in range(2):
-        found: list = []
+        out: list = []
         it = iter(ds)
-        while len(found) < _MOST:
+        while len(out) < _MOST:
             try:
-                found.append([_plain(x) for x in tf.nest.flatten(next(it))])
+                out.append([_plain(x) for x in tf.nest.flatten(next(it))])
             except StopIteration:
                 break
             except Exception as e:
-                found.append(type(e).__name__)
-                if found[-4:] == [found[-1]] * 4:
+                out.append(type(e).__name__)
+                if out[-4:] == [out[-1]] * 4:
                     break
-        passes.append(found)
+        passes.append(out)
     return [size, *passes]
 
 
@@ -320,10 +320,12 @@ def main() -> None:
             print(f"{library} ended at {pipelines[len(lines)]}:\n{done.stderr[-2000:]}")
             sys.exit(1)
         results.append([json.loads(line) for line in lines])
-    found = [(p, ours, theirs) for p, ours, theirs in zip(pipelines, *results, strict=True) if ours != theirs]
+    differing = [
+        (p, ours, theirs) for p, ours, theirs in zip(pipelines, *results, strict=True) if ours != theirs
+    ]
     # TensorFlow refuses some pipelines without elements, whose functions do not fit what would come.
-    refused = [d for d in found if "refused" in (d[1][0], d[2][0])]
-    different = [d for d in found if d not in refused]
+    refused = [d for d in differing if "refused" in (d[1][0], d[2][0])]
+    different = [d for d in differing if d not in refused]
     for p, ours, theirs in different[: given.show]:
         print(f"{p}\n  gradtape   {ours}\n  TensorFlow {theirs}")
     for p, ours, theirs in refused if given.refused else []:

@@ -49,7 +49,7 @@ def place_of(path: Path) -> str:
 
 def gather(page: Page) -> None:
     """Puts a page into the folder that Sphinx reads, and with it the files that it links to."""
-    here = place_of(page.path)
+    own_place = place_of(page.path)
 
     def placed(target: str, anchor: str) -> str:
         file = (page.path.parent / target).resolve()
@@ -64,9 +64,9 @@ def gather(page: Page) -> None:
             shutil.copy(file, copy)
         if file.name == "README.md" and file.parent == ROOT:
             anchor = ""
-        return os.path.relpath(there, Path(here).parent) + anchor
+        return os.path.relpath(there, Path(own_place).parent) + anchor
 
-    out = SOURCE / here
+    out = SOURCE / own_place
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page.with_links(placed) + "\n")
     if page.pictures:

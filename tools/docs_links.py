@@ -30,7 +30,7 @@ class _Page(HTMLParser):
 def broken_links(site: Path) -> list[str]:
     """What leads nowhere, as `page: link`."""
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
-    found = []
+    broken = []
     for path, page in pages.items():
         for link in page.links:
             parts = urlsplit(link)
@@ -40,10 +40,10 @@ def broken_links(site: Path) -> list[str]:
                 fits = parts.scheme in ("http", "https") and "." in parts.netloc
             else:
                 there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-                known = pages.get(there)
+                target_page = pages.get(there)
                 fits = there.exists() and (
-                    not parts.fragment or known is None or unquote(parts.fragment) in known.places
+                    not parts.fragment or target_page is None or unquote(parts.fragment) in target_page.places
                 )
             if not fits:
-                found.append(f"{path.relative_to(site)}: {link}")
-    return found
+                broken.append(f"{path.relative_to(site)}: {link}")
+    return broken

@@ -86,9 +86,9 @@ class Page:
 
     @property
     def links(self) -> list[str]:
-        found = (m[1] for m in _LINK.finditer("\n".join(self.prose)))
+        targets = (m[1] for m in _LINK.finditer("\n".join(self.prose)))
         return [
-            target for target in found if not re.match(r"[a-z]+:", target) and target not in self.pictures
+            target for target in targets if not re.match(r"[a-z]+:", target) and target not in self.pictures
         ]
 
     def with_links(self, place: Any) -> str:
@@ -110,7 +110,7 @@ class Page:
 
     def steps(self) -> list[tuple[Block, str]]:
         """The blocks to run, each with what it should print."""
-        found = []
+        out = []
         for i, block in enumerate(self.blocks):
             after = self.blocks[i + 1] if i + 1 < len(self.blocks) else None
             where = f"{self.name}:{block.line}"
@@ -120,17 +120,17 @@ class Page:
                     if expected:
                         raise PageError(f"{where}: the output stands in comments and in a block; choose one")
                     expected = after.text.splitlines()
-                found.append((block, "".join(line.rstrip() + "\n" for line in expected)))
+                out.append((block, "".join(line.rstrip() + "\n" for line in expected)))
             elif block.language in SHOWN_ONLY:
                 ast.parse(block.text)
             elif block.language not in LANGUAGES and not block.language.startswith("{"):
                 raise PageError(f"{where}: a block fenced as {block.language!r}; expected one of {LANGUAGES}")
-        return found
+        return out
 
 
 def pages() -> list[Page]:
     """Every page of the project."""
-    found = [
+    paths = [
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         ROOT / "CHANGELOG.md",
@@ -139,8 +139,8 @@ def pages() -> list[Page]:
         ROOT / "examples" / "README.md",
     ]
     for folder in ("docs", "gradtape/_src/help"):
-        found += sorted((ROOT / folder).glob("**/*.md"))
-    return [Page(path) for path in found]
+        paths += sorted((ROOT / folder).glob("**/*.md"))
+    return [Page(path) for path in paths]
 
 
 def execute(page: Page) -> list[str]:

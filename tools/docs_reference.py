@@ -95,7 +95,7 @@ NAMESPACES = {
 # Keras documents itself, and compat.v2 is tf once more.
 ELSEWHERE = ("keras", "losses", "metrics", "compat.v2")
 
-# What a module makes when it is asked for, beside what gradtape/_src/public/absent.py knows of.
+# What a module makes when it is requested, beside what gradtape/_src/public/absent.py knows of.
 LATE = frozenset(("test.TestCase",))
 
 
@@ -113,10 +113,10 @@ class Entry(NamedTuple):
 
 def namespace(name: str) -> Any:
     """The module (or class that serves as one) behind a namespace."""
-    found: Any = importlib.import_module("gradtape")
+    value: Any = importlib.import_module("gradtape")
     for part in name.split(".") if name else ():
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def public_names(name: str) -> list[str]:
@@ -152,18 +152,18 @@ def _belongs(where: Any, space: str, name: str, value: Any) -> bool:
 
 def entries() -> list[Entry]:
     """Every public object once, in the order of the namespaces."""
-    found: dict[Any, tuple[str, Any, list[str]]] = {}
+    out: dict[Any, tuple[str, Any, list[str]]] = {}
     for space in NAMESPACES:
         for name in public_names(space):
             full = f"{space}.{name}" if space else name
             value = namespace(full)
             constant = not callable(value) and not inspect.isclass(value)
             key = full if constant else id(value)
-            if key in found:
-                found[key][2].append(full)
+            if key in out:
+                out[key][2].append(full)
             else:
-                found[key] = full, value, []
-    return [Entry(name, value, tuple(others)) for name, value, others in found.values()]
+                out[key] = full, value, []
+    return [Entry(name, value, tuple(others)) for name, value, others in out.values()]
 
 
 def signature(value: Any) -> str:
@@ -173,11 +173,11 @@ def signature(value: Any) -> str:
         parts = [p.name if p.default is ... else f"{p.name}={p.default!r}" for p in params]
         return f"({', '.join(parts)})"
     try:
-        found = inspect.signature(value)
+        full_signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "(*args, **kwargs)" if callable(value) and not inspect.isclass(value) else ""
-    plain = [_plain(p) for p in found.parameters.values() if p.name not in ("self", "cls")]
-    return str(found.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+    plain = [_plain(p) for p in full_signature.parameters.values() if p.name not in ("self", "cls")]
+    return str(full_signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
 
 
 class _Text(str):
@@ -340,14 +340,14 @@ def write(folder: Path) -> None:
     for space, words in NAMESPACES.items():
         title = f"tf.{space}" if space else "tf"
         lines = [f"# {title}", "", words, "", "| | |", "|---|---|"]
-        here = [f"{space}.{n}" if space else n for n in public_names(space)]
-        for name in here:
+        full_names = [f"{space}.{n}" if space else n for n in public_names(space)]
+        for name in full_names:
             short, target = name.rpartition(".")[2], own[name].name
             lines.append(
                 f"| {{py:obj}}`{short} <tf.{target}>` | {sentence(own[name].value).replace('|', chr(92) + '|')} |"
             )
         lines.append("")
-        for name in here:
+        for name in full_names:
             if own[name].name == name:
                 lines += _describe(own[name], described)
         (folder / f"{space or 'tf'}.md").write_text("\n".join(lines) + "\n")

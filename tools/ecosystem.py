@@ -59,18 +59,18 @@ for text in importlib.metadata.requires(sys.argv[1]) or ():
 
 def packages(names: list[str]) -> list[dict[str, Any]]:
     """The files of packages, in the order of their names; a name that has none ends the program."""
-    found = {}
+    by_name = {}
     for path in sorted((PLACE / "packages").glob("*.json")):
         try:
             package = json.loads(path.read_text())
-            found[_plain(package["name"])] = package
+            by_name[_plain(package["name"])] = package
         except (ValueError, KeyError, TypeError) as error:
             sys.exit(f"ecosystem: {path} is not the description of a package: {error!r}")
     for name in names:
-        if _plain(name) not in found:
-            sys.exit(f"ecosystem: there is no package {name!r}; there are {', '.join(found)}")
-    asked = {_plain(name) for name in names or found}
-    return [package for name, package in found.items() if name in asked]
+        if _plain(name) not in by_name:
+            sys.exit(f"ecosystem: there is no package {name!r}; there are {', '.join(by_name)}")
+    asked = {_plain(name) for name in names or by_name}
+    return [package for name, package in by_name.items() if name in asked]
 
 
 def _wanted(package: dict[str, Any]) -> str:
@@ -83,9 +83,9 @@ def environment(package: dict[str, Any]) -> Path:
     """The interpreter of a package's environment, which is made if it is not there."""
     place = HOME / package["name"]
     python = place / "env" / "bin" / "python"
-    wanted = _wanted(package)
+    requirements = _wanted(package)
     done = place / "done"
-    if done.exists() and done.read_text() == wanted:
+    if done.exists() and done.read_text() == requirements:
         return python
     print(f"{package['name']}: setting up {place} (once)", file=sys.stderr, flush=True)
     subprocess.run([sys.executable, "-m", "venv", "--clear", place / "env"], check=True)
@@ -96,7 +96,7 @@ def environment(package: dict[str, Any]) -> Path:
     brought = BROUGHT if "tensorflow" in package.get("without", ()) else ()
     needed = _install_without(python, pip, package)
     pip(*TOOLS, *brought, *needed, *package.get("extra", ()))
-    done.write_text(wanted)
+    done.write_text(requirements)
     return python
 
 
@@ -159,11 +159,11 @@ def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Names
     ]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     name = f"{library}-{path.relative_to(PLACE if ours else place / 'env').as_posix().replace('/', '.')}"
-    kept = place / f"{name}.json"
-    if kept.exists() and not asked.again:
-        found: dict[str, Any] = json.loads(kept.read_text())
-        if found["key"] == key:
-            return found
+    file = place / f"{name}.json"
+    if file.exists() and not asked.again:
+        result: dict[str, Any] = json.loads(file.read_text())
+        if result["key"] == key:
+            return result
     cases = place / f"{name}.cases"
     cases.unlink(missing_ok=True)
     start = [place / "env" / "bin" / "python", "-m", "gradtape", "run"]
@@ -193,14 +193,14 @@ def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Names
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     seconds = time.perf_counter() - begun
-    found = {
+    result = {
         "key": key,
         "cases": _cases(cases, ended),
         "seconds": round(seconds, 1),
         "processor": round(used, 1),
     }
-    kept.write_text(json.dumps(found, indent=0) + "\n")
-    return found
+    file.write_text(json.dumps(result, indent=0) + "\n")
+    return result
 
 
 def _watched(process: subprocess.Popen[bytes], name: str, cases: Path, seconds: float) -> str:
@@ -224,15 +224,15 @@ def _watched(process: subprocess.Popen[bytes], name: str, cases: Path, seconds: 
 
 def _cases(lines: Path, ended: str) -> dict[str, str]:
     """How each case ended: its first failure, or its last word; the one within which a process died, as that did."""
-    found: dict[str, str] = {}
+    cases: dict[str, str] = {}
     for line in lines.read_text().splitlines() if lines.exists() else ():
         nodeid, how = json.loads(line)
         case = nodeid.partition("::")[2]
-        if found.get(case, "") in ("", "passed", "skipped"):
-            found[case] = how or ""
-    if not found:
-        found["collection"] = ended or "no case was found: see its log"
-    return {case: how or ended or "its process ended within it" for case, how in found.items()}
+        if cases.get(case, "") in ("", "passed", "skipped"):
+            cases[case] = how or ""
+    if not cases:
+        cases["collection"] = ended or "no case was found: see its log"
+    return {case: how or ended or "its process ended within it" for case, how in cases.items()}
 
 
 def _site(package: dict[str, Any]) -> Path:
@@ -263,10 +263,10 @@ def measured(package: dict[str, Any], asked: argparse.Namespace) -> dict[str, An
     for path in files(package, _site(package)):
         cases: dict[str, dict[str, str]] = {}
         for library in both:
-            found = ran(library, package, path, asked)
-            cases[library] = found["cases"]
-            seconds[library] += found["seconds"]
-            processor[library] += found["processor"]
+            result = ran(library, package, path, asked)
+            cases[library] = result["cases"]
+            seconds[library] += result["seconds"]
+            processor[library] += result["processor"]
             passed[library] += sum(how == "passed" for how in cases[library].values())
         there = cases.get("tensorflow", cases["gradtape"])
         counted = [case for case, how in there.items() if how == "passed"]
@@ -310,15 +310,15 @@ def page() -> str:
     rows, notes = [], []
     for package in packages([]):
         name = package["name"]
-        found = results.get(name, {"here": 0, "there": 0, "seconds": {}, "processor": {}})
-        here, there = found["here"], found["there"]
+        result = results.get(name, {"here": 0, "there": 0, "seconds": {}, "processor": {}})
+        here, there = result["here"], result["there"]
         kind = "its own, and a driver" if package.get("tests") else "a driver"
         cells = [
             package["requirement"],
             *(f"{n:,}" if n else "" for n in (there, here)),
             f"{100 * here / there:.1f} %" if there else "",
-            *(_ratio(found[what]) for what in ("seconds", "processor")),
-            package.get("status", f"{kind}, {found['date']}" if here else "not run yet"),
+            *(_ratio(result[what]) for what in ("seconds", "processor")),
+            package.get("status", f"{kind}, {result['date']}" if here else "not run yet"),
         ]
         rows.append(f"| {' | '.join(cells)} |")
         words = [f"- {line}" for line in package.get("why_not", ())]
@@ -362,16 +362,16 @@ def main() -> int:
         print(package["requirement"], flush=True)
         try:
             with alone(package):
-                found = measured(package, asked)
+                result = measured(package, asked)
         except subprocess.CalledProcessError as error:
             print(f"  its environment cannot be made: {error}", flush=True)
             failed += 1
             continue
-        for case, how in found["failures"].items():
+        for case, how in result["failures"].items():
             print(f"    {case}\n        {how}", flush=True)
-        failed += len(found["failures"])
+        failed += len(result["failures"])
         results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        RESULTS.write_text(json.dumps(results | {package["name"]: found}, indent=1, sort_keys=True) + "\n")
+        RESULTS.write_text(json.dumps(results | {package["name"]: result}, indent=1, sort_keys=True) + "\n")
     PAGE.write_text(page())
     return 1 if failed else 0
 

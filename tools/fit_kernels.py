@@ -42,16 +42,16 @@ def erfc_ratio(y):
     return mpmath.erfc(y) * mpmath.exp(y * y)
 
 
-def lawson(rows, wanted):
+def lawson(rows, values):
     """The coefficients that bring rows @ coefficients nearest to `wanted`, and the largest difference."""
     weights = np.ones(len(rows))
     best, least = None, np.inf
     for _ in range(ROUNDS):
         root = np.sqrt(weights)
-        found = np.linalg.lstsq(rows * root[:, None], wanted * root, rcond=None)[0]
-        errors = np.abs(rows @ found - wanted)
+        coefficients = np.linalg.lstsq(rows * root[:, None], values * root, rcond=None)[0]
+        errors = np.abs(rows @ coefficients - values)
         if errors.max() < least:
-            best, least = found, errors.max()
+            best, least = coefficients, errors.max()
         weights *= errors / errors.max() + 1e-3
         weights /= weights.sum()
     return best, least
@@ -63,10 +63,10 @@ def fit_rest(function, powers, first, last, weight, start=lambda x: x):
     points = [middle - radius * mpmath.cos(mpmath.pi * (k + 0.5) / POINTS) for k in range(POINTS)]
     rows = np.array([[float(x**p * weight(x)) for p in powers] for x in points])
     scale = np.abs(rows).max(0)
-    found, error = lawson(
+    coefficients, error = lawson(
         rows / scale, np.array([float((function(x) - start(x)) * weight(x)) for x in points])
     )
-    return found / scale, error
+    return coefficients / scale, error
 
 
 def fit_tail(ratio, c, degree, last):
@@ -74,8 +74,8 @@ def fit_tail(ratio, c, degree, last):
     first = 1 / (1 + c * last)
     middle, radius = (1 + first) / 2, (1 - first) / 2
     t = middle + radius * np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)
-    wanted = np.array([float(ratio((1 / s - 1) / c) / s) for s in t])
-    rows = np.polynomial.chebyshev.chebvander((t - middle) / radius, degree) / wanted[:, None]
+    values = np.array([float(ratio((1 / s - 1) / c) / s) for s in t])
+    rows = np.polynomial.chebyshev.chebvander((t - middle) / radius, degree) / values[:, None]
     best, least = lawson(rows, np.ones(POINTS))
     polynomial = np.polynomial.Chebyshev(best, [first, 1]).convert(kind=np.polynomial.Polynomial)
     return polynomial.coef, least
@@ -128,11 +128,11 @@ def main():
         show(name, *fit_rest(function, powers, first, last, lambda x, f=function: 1 / f(x), start))
     show("2^r - 1", *fit_rest(lambda r: 2**r - 1, range(1, 7), -0.5001, 0.5001, lambda r: 2**-r, lambda r: 0))
     log2 = lambda s: 2 * mpmath.atanh(s) / mpmath.log(2)  # noqa: E731
-    found, error = fit_rest(
+    fitted, error = fit_rest(
         log2, range(3, 11, 2), SMALL, 0.17158, lambda s: 1 / log2(s), lambda s: 2 * s / mpmath.log(2)
     )
     print(
-        f"log2((1 + s) / (1 - s)): relative error {error:.1e}; {', '.join(f'{c:.17e}' for c in found[::-1])}"
+        f"log2((1 + s) / (1 - s)): relative error {error:.1e}; {', '.join(f'{c:.17e}' for c in fitted[::-1])}"
     )
     show("erfc", *fit_tail(erfc_ratio, 3 / 8, 8, 10.1))
     coefficients, error = fit_tail(ratio, C, DEGREE, LAST)

@@ -40,13 +40,13 @@ SLOW = 60  # seconds of a file that is a process of its own
 def python() -> Path:
     """The interpreter of the environment, which is set up if it is not there."""
     interpreter = HOME / "env" / "bin" / "python"
-    wanted = " ".join(PACKAGES)
+    packages = " ".join(PACKAGES)
     done = HOME / "done"
-    if not done.exists() or done.read_text() != wanted:
-        print(f"setting up {HOME} with {wanted} (once)", file=sys.stderr, flush=True)
+    if not done.exists() or done.read_text() != packages:
+        print(f"setting up {HOME} with {packages} (once)", file=sys.stderr, flush=True)
         subprocess.run([sys.executable, "-m", "venv", HOME / "env"], check=True)
         subprocess.run([interpreter, "-m", "pip", "install", "-q", *PACKAGES], check=True)
-        done.write_text(wanted)
+        done.write_text(packages)
     return interpreter
 
 
@@ -58,26 +58,28 @@ def folder_of_keras(interpreter: Path) -> Path:
 
 
 def pieces(tests: Path, parts: list[str], done: dict[str, Any]) -> list[list[str]]:
-    """The files that are asked for and not done: by folders, and those that were slow alone and first."""
-    known = json.loads(RESULTS.read_text())["files"] if RESULTS.exists() else {}
-    found: dict[str, list[str]] = {}
+    """The files that are requested and not done: by folders, and those that were slow alone and first."""
+    earlier = json.loads(RESULTS.read_text())["files"] if RESULTS.exists() else {}
+    groups: dict[str, list[str]] = {}
     for part in parts or ["."]:
         for path in [tests / part] if part.endswith(".py") else sorted((tests / part).rglob("*_test.py")):
             name = path.relative_to(tests).as_posix()
-            slow = known.get(name, {}).get("seconds", 0) >= SLOW
+            slow = earlier.get(name, {}).get("seconds", 0) >= SLOW
             if name not in done:
-                found.setdefault(name if slow else os.path.dirname(name), []).append(name)
-    return sorted(found.values(), key=lambda names: -sum(known.get(n, {}).get("seconds", 0) for n in names))
+                groups.setdefault(name if slow else os.path.dirname(name), []).append(name)
+    return sorted(
+        groups.values(), key=lambda names: -sum(earlier.get(n, {}).get("seconds", 0) for n in names)
+    )
 
 
 def run_files(interpreter: Path, tests: Path, names: list[str], seconds: float) -> dict[str, Any]:
     """A row for each of some files. They share a process, unless it does not end well."""
     piece = names[0] if len(names) == 1 else os.path.dirname(names[0])
-    found = run(interpreter, piece, seconds, *(tests / name for name in names))
-    if found["ended"] and len(names) > 1:
+    result = run(interpreter, piece, seconds, *(tests / name for name in names))
+    if result["ended"] and len(names) > 1:
         return {n: r for name in names for n, r in run_files(interpreter, tests, [name], seconds).items()}
     return {
-        name: found["files"].get(name, dict.fromkeys((*COUNTS, "seconds"), 0)) | found["ended"]
+        name: result["files"].get(name, dict.fromkeys((*COUNTS, "seconds"), 0)) | result["ended"]
         for name in names
     }
 

@@ -45,16 +45,16 @@ def start(folder: str) -> tuple[list[subprocess.Popen], list[str]]:
 
 def finish(processes: list[subprocess.Popen], seconds: float) -> list[tuple[int | None, str, str]]:
     """Status, output and errors of processes; None for one that hangs, which is killed."""
-    end, found = time.monotonic() + seconds, []
+    end, outcomes = time.monotonic() + seconds, []
     for p in processes:
         try:
             out, err = p.communicate(timeout=max(0.1, end - time.monotonic()))
-            found.append((p.returncode, out, err))
+            outcomes.append((p.returncode, out, err))
         except subprocess.TimeoutExpired:
             p.kill()
             out, err = p.communicate()
-            found.append((None, out, err))
-    return found
+            outcomes.append((None, out, err))
+    return outcomes
 
 
 def losses(out: str) -> dict[int, str]:

@@ -27,40 +27,40 @@ NOT_OPS = frozenset(("__init__", "quadrature"))  # the latter: tables for refere
 
 def needs(family: str) -> list[str]:
     """The families that a file imports at its top."""
-    found = []
+    names = []
     for node in ast.parse((HOME / f"{family}.py").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and node.module == "gradtape._src.ops":
-            found += [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gradtape._src.ops."):
-            found.append((node.module or "").rpartition(".")[2])
-    return found
+            names.append((node.module or "").rpartition(".")[2])
+    return names
 
 
 def families() -> dict[str, dict[str, list[str]]]:
     """The late families, each with its names."""
     files = sorted(p.stem for p in HOME.glob("*.py"))
     waiting = [f for f in files if f"gradtape._src.ops.{f}" not in sys.modules and f not in NOT_OPS]
-    found: dict[str, dict[str, list[str]]] = {}
+    out: dict[str, dict[str, list[str]]] = {}
 
     def load(family: str) -> None:
-        if family not in waiting or family in found:
+        if family not in waiting or family in out:
             return
-        found[family] = {}
+        out[family] = {}
         for other in needs(family):
             load(other)
         before = [dict(dict.items(table)) for table in (ops.TABLE, ops.PUBLIC)]
         module = importlib.import_module(f"gradtape._src.ops.{family}")
         rows, public = (
-            {name for name, value in dict.items(table) if known.get(name) is not value}
-            for table, known in zip((ops.TABLE, ops.PUBLIC), before, strict=True)
+            {name for name, value in dict.items(table) if earlier.get(name) is not value}
+            for table, earlier in zip((ops.TABLE, ops.PUBLIC), before, strict=True)
         )
         if twice := rows & set(before[0]) or public & set(before[1]):
             sys.exit(f"{family}: there is another row or function of the name {min(twice)}")
-        found[family] = {"ops": own(module, rows), "rows": sorted(rows), "public": sorted(public)}
+        out[family] = {"ops": own(module, rows), "rows": sorted(rows), "public": sorted(public)}
 
     for family in waiting:
         load(family)
-    return dict(sorted(found.items()))
+    return dict(sorted(out.items()))
 
 
 def own(module: ModuleType, rows: set[str]) -> list[str]:

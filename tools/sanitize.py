@@ -84,8 +84,8 @@ SANITIZERS = {
 
 def compiler_file(name: str) -> str:
     """Where the C++ compiler keeps a library."""
-    found = subprocess.run(["c++", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
-    return found.stdout.strip()
+    result = subprocess.run(["c++", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+    return result.stdout.strip()
 
 
 def build(s: Sanitizer) -> Path:

@@ -68,12 +68,12 @@ def models() -> list[Model]:
 
     cases = json.loads((ROOT / "benchmarks" / "results.json").read_text())["parts"]["workloads"]["cases"]
     words = {"W4": "MLP", "W5": "CNN", "W7": "transformer"}
-    found = []
+    out = []
     for name, what in words.items():
         step = cases[name]["gradtape function"]["step"]["min"] * 1e-6
         parameters, _ = data.make(name)
-        found.append(Model(name, what, step, sum(p.nbytes for p in parameters)))
-    return found
+        out.append(Model(name, what, step, sum(p.nbytes for p in parameters)))
+    return out
 
 
 # ---- the calculation -------------------------------------------------------------------------------------
@@ -118,15 +118,15 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(lines)
 
 
-def picture(found: list[Model], path: Path) -> None:
+def picture(all_models: list[Model], path: Path) -> None:
     looks = {
         "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
         "grid.color": "#dddddd", "grid.linewidth": 0.6, "svg.hashsalt": "gradtape", "figure.facecolor": "white",
     }  # fmt: skip
     colours = ["#D55E00", "#E69F00", "#009E73", "#0072B2"]
     with plt.rc_context(looks):
-        figure, axes = plt.subplots(1, len(found), figsize=(10, 3.6), layout="constrained", sharey=True)
-        for ax, model in zip(axes, found, strict=True):
+        figure, axes = plt.subplots(1, len(all_models), figsize=(10, 3.6), layout="constrained", sharey=True)
+        for ax, model in zip(axes, all_models, strict=True):
             for network, colour in zip(NETWORKS, colours, strict=False):
                 times = [weak(model, n, network) for n in WORKERS]
                 ax.plot(
@@ -144,7 +144,7 @@ def picture(found: list[Model], path: Path) -> None:
         plt.close(figure)
 
 
-def page(found: list[Model]) -> str:
+def page(all_models: list[Model]) -> str:
     networks = table(
         ["network", "published, one direction", "assumed GB/s", "assumed delay of a message"],
         [[n.name, n.published, f"{n.rates[0]:g} to {n.rates[1]:g}", f"{n.delays[0] * 1e6:g} to {n.delays[1] * 1e6:g} us"]
@@ -152,7 +152,7 @@ def page(found: list[Model]) -> str:
     )  # fmt: skip
     ethernet, fast = NETWORKS[0], NETWORKS[2]
     steps = {}
-    for model in found:
+    for model in all_models:
         rows = [
             [
                 f"{n:,}",
@@ -165,7 +165,7 @@ def page(found: list[Model]) -> str:
         ["workers", "ring, 10 Gb/s", "tree, 10 Gb/s", "check, 10 Gb/s", "ring, 100 Gb/s", "tree, 100 Gb/s",
          "check, 100 Gb/s"],
         [[f"{n:,}", *(ms(f) for k in (ethernet, fast)
-                      for f in (ring(n, found[0].size, k), tree(n, found[0].size, k), check(n, k)))]
+                      for f in (ring(n, all_models[0].size, k), tree(n, all_models[0].size, k), check(n, k)))]
          for n in WORKERS[1:]],
     )  # fmt: skip
     devices = table(
@@ -176,15 +176,15 @@ def page(found: list[Model]) -> str:
         ],
     )
     cut = table(
-        ["workers", *(f"{m.words}, {k.name}" for m in found for k in (ethernet, fast))],
-        [[f"{n:,}", *(f"{m.step / strong(m, n, k):.1f}x" for m in found for k in (ethernet, fast))]
+        ["workers", *(f"{m.words}, {k.name}" for m in all_models for k in (ethernet, fast))],
+        [[f"{n:,}", *(f"{m.step / strong(m, n, k):.1f}x" for m in all_models for k in (ethernet, fast))]
          for n in (1, 2, 4, 8, 16, 64, 256)],
     )  # fmt: skip
     text = (ROOT / "tools" / "scaling.md.in").read_text()
     values = {
         "networks": networks, "algorithms": algorithms, "devices": devices, "cut": cut,
-        **{m.name: steps[m.name] for m in found},
-        **{f"{m.name}_what": f"{m.words}: {ms(m.step)} ms a step, {m.size / 1e6:.1f} MB of gradients" for m in found},
+        **{m.name: steps[m.name] for m in all_models},
+        **{f"{m.name}_what": f"{m.words}: {ms(m.step)} ms a step, {m.size / 1e6:.1f} MB of gradients" for m in all_models},
     }  # fmt: skip
     values |= measured()
     for name, value in values.items():
@@ -195,14 +195,14 @@ def page(found: list[Model]) -> str:
 
 def measured() -> dict[str, str]:
     """The ratios that benchmarks/exchange.py has found."""
-    found = json.loads((ROOT / "benchmarks" / "exchange.json").read_text())
-    return {f"ratio_{part}": f"{found[part]['ratio of medians']:.2f}" for part in ("jax", "mpi", "step")}
+    results = json.loads((ROOT / "benchmarks" / "exchange.json").read_text())
+    return {f"ratio_{part}": f"{results[part]['ratio of medians']:.2f}" for part in ("jax", "mpi", "step")}
 
 
 def main() -> None:
-    found = models()
-    (ROOT / "docs" / "scaling.md").write_text(page(found))
-    picture(found, ROOT / "docs" / "benchmarks" / "workers.svg")
+    all_models = models()
+    (ROOT / "docs" / "scaling.md").write_text(page(all_models))
+    picture(all_models, ROOT / "docs" / "benchmarks" / "workers.svg")
     print("written: docs/scaling.md, docs/benchmarks/workers.svg")
 
 

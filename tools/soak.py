@@ -236,18 +236,18 @@ def main() -> None:
                 for i in range(int(count * scale)):
                     step(i)
                 done += int(count * scale)
-        now = held()
+        current = held()
         seconds = time.monotonic() - begun
         begun = time.monotonic()
         print(
-            f"{done:8d} steps, {1e6 * seconds * (part + 1) / done:5.1f} us a step, {now.tensors} tensors, "
-            f"{now.tensor_bytes} bytes, {now.objects} objects, {now.resident / 2**20:.1f} MiB",
+            f"{done:8d} steps, {1e6 * seconds * (part + 1) / done:5.1f} us a step, {current.tensors} tensors, "
+            f"{current.tensor_bytes} bytes, {current.objects} objects, {current.resident / 2**20:.1f} MiB",
             flush=True,
         )
         if part == 1:
-            base = now  # caches have been filled
+            base = current  # caches have been filled
         elif base is not None:
-            problems = growth(base, now)
+            problems = growth(base, current)
     if not float(model.loss()) < first_loss:
         problems.append("the loss has not fallen")
     print(f"{done} steps in {time.monotonic() - start:.0f} s: {'; '.join(problems) or 'no growth'}")

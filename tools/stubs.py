@@ -102,7 +102,7 @@ def _root(spaces: dict[str, dict[str, Any]]) -> str:
 
 
 def _elsewhere(space: str) -> list[str]:
-    """Names that are found in another module when they are asked for."""
+    """Names that are found in another module when they are requested."""
     lines = []
     for name, place in absent._ELSEWHERE.items():
         where, _, last = name.rpartition(".")
@@ -142,14 +142,16 @@ def _methods(values: dict[str, Any]) -> list[str]:
 
 
 def _name(name: str, value: Any) -> list[str]:
-    known = isinstance(value, type) or (
+    is_named = isinstance(value, type) or (
         isinstance(_python(value), types.FunctionType) and value.__annotations__
     )
-    if known:
-        held = vars(sys.modules[value.__module__])
+    if is_named:
+        members = vars(sys.modules[value.__module__])
         # A function may have another name in its file: `range_`.
         at = [
-            k for k in (value.__name__, *(k for k, v in held.items() if v is value)) if held.get(k) is value
+            k
+            for k in (value.__name__, *(k for k, v in members.items() if v is value))
+            if members.get(k) is value
         ]
         if at:
             return _import(value.__module__, at[0], name)
@@ -197,8 +199,8 @@ def _gives_tensor(function: Any, above: frozenset = frozenset()) -> bool:
     if not isinstance(tree, ast.FunctionDef):
         return False
     reader = _Returns(function, above | {function})
-    found = [n for n in _own(tree) if isinstance(n, ast.Return)]
-    return bool(found) and all(reader.is_tensor(n.value) for n in found)
+    returns = [n for n in _own(tree) if isinstance(n, ast.Return)]
+    return bool(returns) and all(reader.is_tensor(n.value) for n in returns)
 
 
 def _own(tree: ast.AST) -> list[ast.AST]:

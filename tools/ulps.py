@@ -33,7 +33,7 @@ def errors(name, *xs):
     with np.errstate(all="ignore"):
         exact = (UNARY | BINARY)[name](*(x.astype(np.float64) for x in xs))
         rounded = exact.astype(np.float32)
-        # Where the exact result is just beyond the largest float, the largest is no mistake; and the other way round.
+        # Where the exact result is just beyond the largest float, the largest is no mistake; and the reverse.
         edge = (np.abs(exact) > LARGEST * (1 - 2.0**-23)) & (np.abs(exact) < LARGEST * (1 + 2.0**-23))
         off = np.abs(got.astype(np.float64) - exact) / np.spacing(np.abs(rounded))
     special_value = ~np.isfinite(rounded) | ~np.isfinite(got) | (rounded == 0) & (exact == 0)

@@ -90,10 +90,10 @@ def _tensorflow(tf: Any, name: str, mode: str, weights: list[Weights], batch: An
         q, target = nets
         action = tf.argmax(q(b["state"]), axis=1)  # noqa: F841
         best = tf.reduce_max(target(b["after"]), axis=1)
-        wanted = b["rewards"] + DISCOUNT * (1.0 - b["done"]) * best
+        goal = b["rewards"] + DISCOUNT * (1.0 - b["done"]) * best
         with tf.GradientTape() as tape:
             chosen = tf.gather(q(b["states"]), b["actions"], axis=1, batch_dims=1)
-            error = tf.abs(wanted - chosen)
+            error = tf.abs(goal - chosen)
             loss = tf.reduce_mean(tf.where(error < 1.0, 0.5 * error**2, error - 0.5))
         return loss, tape.gradient(loss, variables)
 
@@ -162,8 +162,8 @@ def _torch(torch: Any, name: str, mode: str, weights: list[Weights], batch: Any)
         q, target = nets
         with torch.no_grad():
             action = q(b["state"]).argmax(1)  # noqa: F841
-            wanted = b["rewards"] + DISCOUNT * (1 - b["done"]) * target(b["after"]).max(1).values
-        return torch.nn.functional.smooth_l1_loss(q(b["states"]).gather(1, index)[:, 0], wanted)
+            goal = b["rewards"] + DISCOUNT * (1 - b["done"]) * target(b["after"]).max(1).values
+        return torch.nn.functional.smooth_l1_loss(q(b["states"]).gather(1, index)[:, 0], goal)
 
     def ppo() -> Any:
         actor, critic = nets
@@ -215,10 +215,8 @@ def _jax(jax: Any, name: str, mode: str, weights: list[Weights], batch: Any) -> 
 
     def dqn(learned: Weights, b: Any) -> Any:
         best = net(b["target"], b["after"]).max(1)
-        wanted = b["rewards"] + DISCOUNT * (1 - b["done"]) * best
-        error = jnp.abs(
-            wanted - jnp.take_along_axis(net(learned, b["states"]), b["actions"][:, None], 1)[:, 0]
-        )
+        goal = b["rewards"] + DISCOUNT * (1 - b["done"]) * best
+        error = jnp.abs(goal - jnp.take_along_axis(net(learned, b["states"]), b["actions"][:, None], 1)[:, 0])
         return jnp.where(error < 1, 0.5 * error**2, error - 0.5).mean()
 
     def ppo(learned: Weights, b: Any) -> Any:
@@ -260,12 +258,12 @@ def _jax(jax: Any, name: str, mode: str, weights: list[Weights], batch: Any) -> 
         return *jax_numpy.adam(jnp, learned, state, gradients), loss
 
     compiled = jax.jit(update, donate_argnums=(0, 1))
-    now = [learned, jax_numpy.adam_state(jnp, learned)]
+    current = [learned, jax_numpy.adam_state(jnp, learned)]
 
     def step() -> float:
         if name == "DQN":
-            int(act(now[0], b["state"])[0])
-        now[0], now[1], loss = jax.block_until_ready(compiled(*now, b))
+            int(act(current[0], b["state"])[0])
+        current[0], current[1], loss = jax.block_until_ready(compiled(*current, b))
         return float(loss)
 
     return step

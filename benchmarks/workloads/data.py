@@ -51,10 +51,10 @@ def make(name: str) -> tuple[Arrays, Arrays]:
         return rng.integers(0, 10, n).astype(np.int32)
 
     def dense(*widths: int, gain: float = 1.0) -> Arrays:
-        made = []
+        weights = []
         for i, o in zip(widths, widths[1:], strict=False):
-            made += [normal(i, o, std=(gain / i) ** 0.5), normal(o, std=0.01)]
-        return made
+            weights += [normal(i, o, std=(gain / i) ** 0.5), normal(o, std=0.01)]
+        return weights
 
     if name == "W1":
         return [], [np.float32(0.7).reshape(())]
@@ -72,12 +72,12 @@ def make(name: str) -> tuple[Arrays, Arrays]:
         (wx, bias), (wh, _) = dense(64, 512), dense(128, 512)
         return [wx, wh, bias], [normal(50, 32, 64), normal(32, 128)]
     if name == "W7":
-        made = []
+        weights = []
         for _ in range(2):
             for widths in (((WIDTH, 3 * WIDTH), (WIDTH, WIDTH)), ((WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH))):
-                made += [1 + normal(WIDTH, std=0.01), normal(WIDTH, std=0.01)]
-                made += dense(*widths[0]) + dense(*widths[1])
-        return made, [normal(BATCH, SEQUENCE, WIDTH)]
+                weights += [1 + normal(WIDTH, std=0.01), normal(WIDTH, std=0.01)]
+                weights += dense(*widths[0]) + dense(*widths[1])
+        return weights, [normal(BATCH, SEQUENCE, WIDTH)]
     if name in ("W8a", "W8b"):
         return dense(64, 128, 64), [normal(64) if name == "W8a" else normal(32, 64)]
     if name == "W9":

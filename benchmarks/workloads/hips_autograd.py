@@ -41,8 +41,8 @@ def _loss(autograd: Any, anp: Any, name: str) -> Callable[..., Any]:
     def lstm(w: Any, x: Any, y: Any) -> Any:
         wx, wh, bias = w
         h = c = np.zeros((32, 128), np.float32)
-        for now in x:
-            z = anp.dot(now, wx) + anp.dot(h, wh) + bias
+        for row in x:
+            z = anp.dot(row, wx) + anp.dot(h, wh) + bias
             i, f, g, o = z[:, :128], z[:, 128:256], z[:, 256:384], z[:, 384:]
             c = sigmoid(f) * c + sigmoid(i) * anp.tanh(g)
             h = sigmoid(o) * anp.tanh(c)

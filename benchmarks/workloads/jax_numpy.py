@@ -116,10 +116,10 @@ def _training(jax: Any, name: str, jit: Any, weights: Any, inputs: Any) -> Calla
         return *adam(jnp, weights, state, gradients), loss
 
     update = jit(update, donate_argnums=(0, 1))
-    now = [weights, adam_state(jnp, weights)]
+    current = [weights, adam_state(jnp, weights)]
 
     def step() -> float:
-        now[0], now[1], loss = jax.block_until_ready(update(*now, *inputs))
+        current[0], current[1], loss = jax.block_until_ready(update(*current, *inputs))
         return float(loss)
 
     return step
@@ -137,10 +137,10 @@ def _embedding(jax: Any, mode: str, jit: Any, table: Any, ids: Any, y: Any) -> C
         return table - data.SGD_RATE * g, loss
 
     update = jit(by_rows if mode == "jit, rows" else by_table, donate_argnums=0)
-    now = [table]
+    state = [table]
 
     def step() -> float:
-        now[0], loss = jax.block_until_ready(update(now[0], ids, y))
+        state[0], loss = jax.block_until_ready(update(state[0], ids, y))
         return float(loss)
 
     return step

@@ -59,8 +59,8 @@ def _loss(torch: Any, name: str, mode: str) -> Callable[..., Any]:
     def lstm(w: Any, x: Any, y: Any) -> Any:
         wx, wh, bias = w
         h = c = torch.zeros(32, 128)
-        for now in x.unbind(0):
-            i, f, g, o = (now @ wx + h @ wh + bias).chunk(4, 1)
+        for row in x.unbind(0):
+            i, f, g, o = (row @ wx + h @ wh + bias).chunk(4, 1)
             c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
             h = torch.sigmoid(o) * torch.tanh(c)
         return F.mse_loss(h, y)

@@ -60,8 +60,8 @@ def _cnn(tf: Any, weights: Any, x: Any, labels: Any) -> Any:
 def _lstm(tf: Any, weights: Any, x: Any, y: Any) -> Any:
     wx, wh, bias = weights
     h = c = tf.zeros([32, 128])
-    for now in tf.unstack(x, num=50):
-        i, f, g, o = tf.split(tf.matmul(now, wx) + tf.matmul(h, wh) + bias, 4, axis=1)
+    for row in tf.unstack(x, num=50):
+        i, f, g, o = tf.split(tf.matmul(row, wx) + tf.matmul(h, wh) + bias, 4, axis=1)
         c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
         h = tf.sigmoid(o) * tf.tanh(c)
     return tf.reduce_mean(tf.square(h - y))

@@ -1,6 +1,6 @@
-// Attention: softmax(scale q k' + bias) v for many heads, and its gradient, without the matrix of
-// scores. Blocks of queries meet blocks of keys; what a block needs stays in the cache. With 16-bit floats
-// the products are theirs, and everything between them is float.
+// Attention: softmax(scale q k' + bias) v for many heads, and its gradient, without storing the matrix of
+// scores. Blocks of queries are multiplied with blocks of keys; what a block needs stays in the cache. With
+// 16-bit floats the products are in that type, and everything between them is in float.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -190,7 +190,7 @@ void forward_block(const Heads& h, const T* q, const T* k, const T* v, const T* 
             sums, width);
   }
   for (int64_t i = 0; i < nq; ++i) {
-    // A query that may look at nothing gives zeros.
+    // A query with all keys masked gives zeros.
     if (total[i] > S(0)) f.scale(sums + i * width, S(1) / total[i], width);
     lse[q0 + i] = total[i] > S(0) ? high[i] + std::log(total[i]) : none;
   }

@@ -1,5 +1,5 @@
-// Candidate samplers: classes drawn for a loss that does not look at all of them, and how often each class is
-// to be expected among them. The numbers are TensorFlow's.
+// Candidate samplers: classes drawn for a loss over a sample of them, and the expected count of each class in
+// the sample. The numbers are TensorFlow's.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,7 +14,7 @@ namespace {
 
 enum Kind { kUniform, kLogUniform, kWeights, kCounts };
 constexpr double kLargest = std::numeric_limits<float>::max();
-constexpr int64_t kTries = int64_t(1) << 32;  // classes of next to no weight may never be drawn
+constexpr int64_t kTries = int64_t(1) << 32;  // classes of almost no weight may never be drawn
 
 // One number after the other from a stream.
 struct Numbers {
@@ -28,7 +28,7 @@ struct Numbers {
     const uint32_t high = next();
     return to_double(high, next());
   }
-  // Below n, each equally likely: what would make the first ones more likely is drawn again.
+  // Below n, all equally likely: a draw that would favour the first ones is repeated.
   template <class U, class F> static U below(U n, F draw) {
     if ((n & (n - 1)) == 0) return draw() & (n - 1);
     const U few = U(U(~U(0)) % n + 1);
@@ -69,8 +69,8 @@ struct Alias {
   }
 };
 
-// candidate_sampler(true_classes, weights, state; kind, num_sampled, unique, range_max) -> classes, how often
-// each true class and each of them is to be expected
+// candidate_sampler(true_classes, weights, state; kind, num_sampled, unique, range_max) -> classes, the
+// expected counts of the true classes and of the classes drawn
 void infer_sampler(const Call& c, Outs& outs) {
   want_indices(c[0], "true_classes");
   if (c[0].shape.rank != 2) fail("true_classes must be a matrix, got shape " + c[0].shape.str());
@@ -137,7 +137,7 @@ void run_sampler(const Call& c, Outs& outs) {
            " different ones, expected " + std::to_string(sampled));
     if (!unique || seen.insert(k).second) out[n++] = k;
   }
-  // If it always took that many tries, this is the probability to be among the classes.
+  // The probability to be among the classes, if it always took that many tries.
   auto expected = [&](int64_t k) {
     const float p = probability(k);
     return tries == sampled ? p * float(sampled) : -std::expm1(float(tries) * std::log1p(-p));

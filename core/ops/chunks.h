@@ -7,8 +7,8 @@
 
 namespace gt {
 
-// Calls f(i, scratch) for i < count, on all threads. `work` is a figure of the operations one call
-// takes; `scratch` points at `bytes` bytes that no other thread uses, and that come before any thread
+// Calls f(i, scratch) for i < count, on all threads. `work` is a figure of the operations one call takes;
+// `scratch` points at `bytes` bytes that no other thread uses, and that are allocated before any thread
 // starts: f must not throw.
 template <class F> void each_item(int64_t count, double work, int64_t bytes, F&& f) {
   constexpr double kWorthAThread = 1 << 17;

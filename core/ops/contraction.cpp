@@ -1,7 +1,7 @@
-// Matrix products. OpenBLAS computes the tiles; which tiles there are depends on the sizes
-// only, so a result does not depend on the number of threads. Where the processor has what it takes, products
-// of float and of 16-bit floats have kernels of our own (contraction_panels.cpp); else those of 16-bit floats
-// are those of float.
+// Matrix products. OpenBLAS computes the tiles; which tiles there are depends on the sizes only, so a result
+// does not depend on the number of threads. Where the processor supports it, products of float and of 16-bit
+// floats have kernels of our own (contraction_panels.cpp); otherwise products of 16-bit floats are computed
+// in float.
 #include <algorithm>
 #include <climits>
 #include <complex>
@@ -67,7 +67,7 @@ template <class T> void call_blas(const Product<T>& p) {
          ldb, scalar(zero), p.c, ldc);
 }
 
-// Integers: no library has them. Overflow wraps.
+// Integers: no library supports them. Overflow wraps.
 template <class T> void call_loop(const Product<T>& p) {
   using U = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
   int64_t bk = p.tb ? 1 : p.ldb, bj = p.tb ? p.ldb : 1;
@@ -82,8 +82,8 @@ template <class T> void call_loop(const Product<T>& p) {
   }
 }
 
-// Whether our own kernels multiply these. Measured: OpenBLAS is ahead where one of the operands is all but a
-// vector, where sums have few terms, and where few rows meet a b that has to be turned.
+// Whether our own kernels multiply these. Measured: OpenBLAS is faster where one of the operands is almost a
+// vector, where sums have few terms, and where few rows are multiplied with a b that must be transposed.
 template <class T> bool by_panels(const Product<T>& p) {
   if constexpr (!has_panels<T>)
     return false;

@@ -1,4 +1,4 @@
-// A product of two matrices, as the engines that compute it see it.
+// A product of two matrices, as passed to the engines that compute it.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -50,7 +50,7 @@ template <class T> bool multiplies_panels();
 template <class T> void run_panels(const Product<T>& p);
 // On the calling thread.
 template <class T> void run_panels_here(const Product<T>& p);
-// The same to sums, times `scale`; `add`: to what they are.
+// The same to sums, times `scale`; `add`: added to their values.
 template <class T> void run_panels_here(const Product<T>& p, float* sums, float scale, bool add);
 
 }  // namespace gt

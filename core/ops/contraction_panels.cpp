@@ -1,6 +1,6 @@
-// Products by kernels of our own, which OpenBLAS as the wheel has it is behind: it knows no 16-bit floats,
-// and packs operands that can be read where they lie. The second operand is packed at most once, for all
-// threads; each then computes rows of the result. Which rows depends on the sizes only.
+// Products by kernels of our own, for which the OpenBLAS of the wheel is slower: it has no 16-bit floats, and
+// packs operands that can be read in place. The second operand is packed at most once, for all threads; each
+// then computes rows of the result. Which rows depends on the sizes only.
 #include <algorithm>
 #include <vector>
 
@@ -61,8 +61,8 @@ template <class T> void run_rows(ProductRows&& r) {
   f.rows(r);
 }
 
-// Small result, long sum (the gradient of a weight over a large batch): parts of the sum, put together in
-// their order. Both operands are read once.
+// Small result, long sum (the gradient of a weight over a large batch): parts of the sum, combined in order.
+// Both operands are read once.
 template <class T> bool run_depth_parts(const Product<T>& p, double total) {
   constexpr int64_t kMost = 1 << 17, kLeast = 512;
   int64_t parts = std::min<int64_t>(8, int64_t(total / kWorthAThread));
@@ -92,8 +92,8 @@ template <class T> bool run_depth_parts(const Product<T>& p, double total) {
   return true;
 }
 
-// The sides of the blocks of the result that a thread takes at a time: rows and columns that keep what they
-// meet in the level-2 cache, fewer where that leaves work for less than eight threads.
+// The sides of the blocks of the result that a thread takes: rows and columns whose operands stay in the
+// level-2 cache, fewer where that leaves work for less than eight threads.
 constexpr int64_t kMostRows = 192;
 struct Block {
   int64_t m, n;
@@ -116,7 +116,7 @@ template <class T> Block block_of(const Product<T>& p) {
 }
 
 // Whether b is packed before rows of the result are computed: it is read by several blocks, and cannot be
-// read where it lies, or is too large to stay in the cache while many rows meet it.
+// read in place, or is too large to stay in the cache while many rows use it.
 template <class T> bool packs(const Product<T>& p, int64_t down) {
   constexpr int64_t kCached = 1 << 18;
   return down > 1 && (!std::is_same_v<T, float> || p.tb || (p.k * p.n > kCached && p.m > 2 * kMostRows));

@@ -1,4 +1,4 @@
-// The convolution and its transposes as ops: what fits together, and which engine computes it.
+// The convolution and its transposes as ops: checks of the operands, and the choice of the engine.
 #include "conv.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ Side forward_side(const Geometry& f, int a) {
 }
 
 Side input_side(const Geometry& f, int a, int64_t phase) {
-  // Place i = phase + j * stride of x meets place j + (phase + pad - t * dilation) / stride of g, for
-  // the taps t where the division leaves no rest. The last of them reaches back furthest.
+  // Place i = phase + j * stride of x is used by place j + (phase + pad - t * dilation) / stride of g, for
+  // the taps t where the division has no remainder. The last of them reaches back furthest.
   const int64_t s = f.stride[a], d = f.dilation[a], every = s / std::gcd(s, d);
   Side side{(f.in[a] - phase + s - 1) / s, phase, s, f.out[a], 1, 0, 0, d / std::gcd(s, d), 0, -every};
   int64_t first = 0;
@@ -55,7 +55,8 @@ void want_rank(const Shape& s, int rank, const char* what) {
   if (s.rank != rank) fail(std::string(what) + " must be " + text(rank) + "-dimensional: " + s.str());
 }
 
-// Sizes of x (`in`, with all channels) and of the filter (`k`, with channels in and out), and what follows.
+// Sizes of x (`in`, with all channels) and of the filter (`k`, with channels in and out), and the sizes that
+// follow.
 Geometry fit(Geometry f, int dims, const std::vector<int64_t>& pads, const int64_t* in, int64_t channels,
              const int64_t* k, int64_t c, int64_t o) {
   if (c <= 0 || o <= 0 || std::any_of(k, k + dims, [](int64_t n) { return n <= 0; }))
@@ -214,7 +215,7 @@ Tensor as_float(const Tensor& x) {
   return y;
 }
 
-// Whether bfloat16 has kernels of its own for this. Winograd's convolution saves about as much as they do, in
+// Whether bfloat16 has its own kernels for this. Winograd's convolution saves about as much as they do, in
 // products of float.
 bool multiplies_bfloat(Which which, const Geometry& f) {
   if (!conv_loops_of<bfloat>().tile || f.depthwise()) return false;

@@ -31,7 +31,7 @@ struct Geometry {
 template <class T> void conv_forward(const Geometry& f, const T* x, const T* w, T* out);
 template <class T> void conv_by_input(const Geometry& f, const T* g, const T* w, T* gx);
 template <class T> void conv_by_filter(const Geometry& f, const T* x, const T* g, T* gw);
-// The same where every channel has filters of its own (c is 1).
+// The same where every channel has its own filters (c is 1).
 template <class T> void depthwise_forward(const Geometry& f, const T* x, const T* w, T* out);
 template <class T> void depthwise_by_input(const Geometry& f, const T* g, const T* w, T* gx);
 template <class T> void depthwise_by_filter(const Geometry& f, const T* x, const T* g, T* gw);
@@ -50,7 +50,7 @@ template <class T> const ConvLoops& conv_loops_of() {
   return kernels().conv[std::is_same_v<T, bfloat> ? 2 : sizeof(T) == 8];
 }
 
-// One axis of a sum over taps: result i lies at `first + i * step` and is made of the elements of the
+// One axis of a sum over taps: result i is at `first + i * step` and is computed from the elements of the
 // source at `i * src_step + at + t * at_step`, for the taps `tap + t * tap_step` of the filter.
 struct Side {
   int64_t count = 1, first = 0, step = 1;
@@ -58,7 +58,7 @@ struct Side {
   int64_t taps = 1, at = 0, at_step = 1, tap = 0, tap_step = 1;
 };
 // The axis of the result itself, and of the gradient with respect to x at the places `phase`, `phase +
-// stride`, ...: between them they make the transpose a sum over taps as well. The latter may have no taps.
+// stride`, ...: together these make the transpose a sum over taps as well. The latter may have no taps.
 Side forward_side(const Geometry& f, int axis);
 Side input_side(const Geometry& f, int axis, int64_t phase);
 
@@ -82,20 +82,20 @@ inline Padding padding_of(const std::vector<int64_t>& p, int i, int64_t in, int6
   return {total / 2, total - total / 2};
 }
 
-// Memory for as long as a call runs, from the cache of the tensors.
+// Memory for the duration of a call, from the tensors' cache.
 template <class T> struct Scratch {
   Tensor room;
   T* at = nullptr;
   Scratch() = default;
   explicit Scratch(int64_t n) : room(empty(DtypeOf<T>::value, Shape(&n, 1))), at(room.as<T>()) {}
 };
-// The geometry with as many groups side by side as one that their `results` channels fill `lanes`; the
-// filter of such a convolution, and the part of a gradient with respect to it that belongs to the groups.
+// The geometry with enough groups joined into one that their `results` channels fill `lanes`; the filter of
+// such a convolution, and the part of a gradient with respect to it that belongs to the groups.
 Geometry joined_groups(const Geometry& f, int64_t results, int64_t lanes);
 template <class T> Scratch<T> join_filter(const Geometry& f, const Geometry& joined, const T* w);
 template <class T> void part_filter(const Geometry& f, const Geometry& joined, const T* from, T* w);
 
-// Whether the taps of a row are taken as one run: few channels each, and neighbours in the source.
+// Whether the taps of a row are taken as one run: few channels each, and adjacent in the source.
 constexpr int64_t kFewChannels = 16;
 inline bool joins_taps(int64_t groups, int64_t channels, const Side& row) {
   return groups == 1 && channels < kFewChannels && row.taps > 1 && row.at_step == 1;

@@ -1,9 +1,10 @@
-// The gradient of a convolution by its filter: for each tap, a product of x and g summed over pixels.
+// The gradient of a convolution with respect to its filter: for each tap, a product of x and g summed over
+// pixels.
 //
-// Both are read where they are, in blocks of pixels that stay in the cache while all taps and
-// channels meet. Pixels whose tap lies outside x are left out. Where x has few channels, all taps are
-// rows of one product; the lines of x that a line of g meets are then copied into a frame of zeros.
-// Those of bfloat16 are multiplied in pairs of pixels: both are put into pairs first.
+// Both are read in place, in blocks of pixels that stay in the cache while all taps and channels are
+// multiplied. Pixels whose tap is outside x are left out. Where x has few channels, all taps are rows of one
+// product; the lines of x that a line of g is multiplied with are then copied into a frame of zeros. Those of
+// bfloat16 are multiplied in pairs of pixels, which are built first.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -29,8 +30,8 @@ template <class T> struct Run {
   const int* pairs = nullptr;  // of x
 };
 
-// The lines of x in pairs of pixels that neighbours of g meet, `step` apart, with zeros outside. Where the
-// first of them may begin depends on the tap: each beginning has lines of its own.
+// The lines of x as pairs of the pixels that adjacent pixels of g are multiplied with, `step` apart, with
+// zeros outside. Where the first of them may begin depends on the tap: each start has its own lines.
 struct LinePairs {
   int64_t step = 1, first = 0, width = 0, lines = 0,
           row = 0;  // pairs of a line: first, ..., first + width - 1
@@ -115,7 +116,7 @@ template <class T> struct Product {
     return ((image * side[0].size + y0) * side[1].size + y1) * side[2].size * x_step;
   }
 
-  // Where the stretch that begins at a pixel of a line of g has it.
+  // The pixel of g (or the pair, of bfloat16) with which a stretch begins.
   int64_t place(int64_t line, int64_t pixel) const {
     return kPairs<T> ? line * ((side[2].count + 1) / 2) + pixel / 2 : line * side[2].count + pixel;
   }
@@ -224,7 +225,7 @@ void run_part(const Product<T>& p, const ConvLoops& loops, int64_t begin, int64_
   t.x_step = p.x_step * p.side[2].src_step, t.g_step = p.g_step, t.out_step = columns, t.row_at = nullptr;
   if (kPairs<T>) t.x_step = p.frame ? 2 * t.x_step : p.x_pairs.row;
   t.x_at = 0;
-  // Where the rows of x from `row` of a group on lie, and g with them.
+  // Where the rows of x from `row` of a group on are, and those of g with them.
   auto find = [&](int64_t row, int64_t group) {
     const int64_t at = p.frame ? 0 : group * p.x_group + row;
     t.row_at = p.frame ? p.row_at.data() + row : nullptr;

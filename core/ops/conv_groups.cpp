@@ -1,5 +1,5 @@
 // Small groups: a few of them side by side are one group, with a filter that is zero between them. The
-// lanes of a vector that a small group would leave empty make the products with these zeros free.
+// products with these zeros are free: a small group would leave those lanes of a vector empty.
 #include <algorithm>
 
 #include "conv.h"

@@ -1,5 +1,5 @@
-// Windows line by line: which taps of a line of results lie inside the source. For the ops that treat
-// every channel by itself: depthwise convolutions, pooling, patches.
+// Windows line by line: which taps of a line of results are inside the source. For the ops that treat every
+// channel separately: depthwise convolutions, pooling, patches.
 #pragma once
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Convolutions whose results have few channels: the gradient with respect to images of 1 or 3 channels,
-// layers that end in a picture. A vector of channels would be mostly empty, so vectors run along the pixels
-// here.
+// layers whose output is an image. A vector of channels would be mostly empty, so vectors run along the
+// pixels here.
 //
 // For each line of the source, its pixels times the filter gives what each of them adds to the result
 // at each tap: a matrix [tap and channel, pixel]. Its rows are then added where they belong, in a
@@ -134,7 +134,7 @@ template <class T> void narrow_by_input(const Geometry& f, const T* g, const T* 
              });
 }
 
-// With stride 1 the convolution itself is one by input, with the filter turned round.
+// With stride 1 the convolution itself is a gradient with respect to x, with the filter reversed.
 template <class T> bool narrow_forward(const Geometry& f, const T* x, const T* w, T* out) {
   if (!narrow_is_faster<T>(f, f.o, f.c)) return false;
   Geometry back = f;

@@ -1,9 +1,9 @@
 // Convolutions as sums over taps, pixel by pixel: the result itself, and the gradient with respect to x.
 //
-// A tile of pixels meets a panel of filters (kernels/conv.cpp). The elements of the source are read
-// where they are, through a table that says, for each tap and pixel, where its channels begin; taps
-// outside the source begin at a run of zeros. Where there are few channels, the taps of a row are one
-// longer run; pixels at the ends of a line, which lack some of them, are copied with zeros filled in.
+// A tile of pixels is multiplied with a panel of filters (kernels/conv.cpp). The elements of the source are
+// read in place, through a table that says, for each tap and pixel, where its channels begin; taps outside
+// the source point to a run of zeros. Where there are few channels, the taps of a row are one longer run;
+// pixels at the ends of a line, which lack some of them, are copied with zeros filled in.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -14,7 +14,7 @@ namespace gt {
 namespace {
 
 constexpr int64_t kPanelBytes =
-    160 << 10;  // of a panel, to stay in the second-level cache with what it meets
+    160 << 10;  // of a panel, to stay in the second-level cache with the tiles it is multiplied with
 constexpr int64_t kTableBytes = 64 << 10;
 
 template <class T> struct Sum {
@@ -92,7 +92,7 @@ template <class T> struct Panels {
   }
 };
 
-// Which taps of which places of an axis lie inside the source: all bits or none, [tap][place].
+// Which taps of which places of an axis are inside the source: all bits or none, [tap][place].
 struct Inside {
   std::vector<int64_t> mask;
   int64_t count;

@@ -38,8 +38,8 @@ struct Tiles {
   }
 };
 
-// Between the points of neighbouring buffers: not a multiple of the distance at which lines of the
-// first-level cache displace each other.
+// The distance between the points of adjacent buffers: not a multiple of the one at which lines of the
+// first-level cache evict each other.
 int64_t apart(int64_t elements) {
   return (elements + 15) / 16 * 16 + (elements % 1024 < 16 || elements % 1024 > 1008 ? 16 : 0);
 }
@@ -222,7 +222,7 @@ void winograd_forward(const Geometry& f, const float* x, const float* w, float* 
 }
 
 void winograd_by_input(const Geometry& f, const float* g, const float* w, float* gx) {
-  // The filter turned round, with its channels exchanged.
+  // The filter reversed, with its channels exchanged.
   const Scratch<float> turned(9 * f.c * f.o);
   Nest t;
   t.push(9, f.c * f.o, f.c * f.o);

@@ -1,4 +1,4 @@
-// Tensors made from nothing but attributes: zeros, ones, fill, eye.
+// Tensors created from attributes only: zeros, ones, fill, eye.
 #include "strided.h"
 
 namespace gt {

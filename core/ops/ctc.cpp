@@ -65,7 +65,7 @@ std::vector<Example> examples(const Call& c) {
   }
   return out;
 }
-// What lies past the end of a sequence has no influence.
+// Elements past the end of a sequence have no influence.
 template <class T> void clear_rest(T* x, const Call& c, int64_t b, int64_t steps) {
   const int64_t classes = c[0].shape[2], stride = batch_of(c) * classes;
   for (int64_t t = steps; t < c[0].shape[0]; ++t)

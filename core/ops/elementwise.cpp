@@ -20,9 +20,9 @@ Spec infer_elementwise(const Elementwise& k, const Tensor* const* in) {
   return out;
 }
 
-// About 10 us of work, in whole cache lines, whatever the number of threads. Cheap loops wait for
-// memory however little they do with it (0.14 ns an element from the level-3 cache, more beyond):
-// 0.3 makes their chunks 32768 elements, so that 100000 are shared by two threads.
+// About 10 us of work, in whole cache lines, whatever the number of threads. Cheap loops wait for memory
+// however little they do with it (0.14 ns an element from the level-3 cache, more beyond): 0.3 makes their
+// chunks 32768 elements, so that 100000 are shared by two threads.
 static int64_t grain_of(double cost) {
   int64_t n = int64_t(10000 / std::max(cost, 0.3));
   return std::max<int64_t>(n / 1024 * 1024, 1024);
@@ -59,9 +59,9 @@ static Runs merge_axes(const Tensor* const* in, int arity, const Shape& out) {
   return r;
 }
 
-// Rows too short for a call of the loop each are taken together, as many as fill a block. What
-// repeats is written out for the block: a row once, a column (one element a row) every time.
-// Writing out a longer row of a column costs more than a call of the loop.
+// Rows too short for a call of the loop each are taken together, as many as fill a block. Operands that
+// repeat are written out for the block: a row once, a column (one element a row) every time. Writing out a
+// longer row of a column costs more than a call of the loop.
 constexpr int64_t kShortRow = 128, kShortFill = 16, kGroupBytes = 4096;
 
 static bool run_short_rows(const Elementwise& k, Loop loop, const Tensor* const* in, Tensor& out,

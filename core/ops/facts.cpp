@@ -1,5 +1,5 @@
-// What a tensor is rather than what it holds: shape, size and rank as tensors, and its bytes
-// read as another type.
+// Properties of a tensor other than its values: shape, size and rank as tensors, and its bytes read as
+// another type.
 #include <algorithm>
 
 #include "strided.h"

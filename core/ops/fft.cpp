@@ -15,14 +15,15 @@ constexpr int kMostLanes = 16, kApart = 5 * 64;
 // From kLong on, lines side by side do not fit into the cache; below kShort a line is not worth cutting.
 constexpr int64_t kLong = 4096, kShort = 64;
 
-// Some lines of an array, at most as many as there are lanes, that go to lines of another or the same.
+// Some lines of an array, at most as many as there are lanes, that are transformed to lines of another or the
+// same.
 struct Block {
   int64_t from[kMostLanes], to[kMostLanes];
   int64_t from_step, to_step;
   int count;
 };
 
-// Transforms of many lines of one length: how they are done is decided once.
+// Transforms of many lines of one length; the method is chosen once.
 template <class T> class Transform {
  public:
   using C = std::complex<T>;
@@ -39,7 +40,7 @@ template <class T> class Transform {
       way_ = Way::Split;
     else
       way_ = Way::Alone;
-    // What threads of the pool must not make.
+    // Must not be computed on a thread of the pool.
     if (way_ == Way::Split) plan_->split();
     if (way_ == Way::Convolution)
       rest_ = std::make_unique<Transform>(plan_->convolution().plan->n, 1, false, 1.0);
@@ -79,11 +80,11 @@ template <class T> class Transform {
   struct Parts {
     void *from[2], *to[2];
     Parts(Carve& carve, int64_t n) {
-      // A little apart, or all of them would compete for the same places of the cache.
+      // A little apart, or all of them would compete for the same cache lines.
       for (auto* p : {&from[0], &from[1], &to[0], &to[1]}) *p = carve.take<T>(n), carve.take<char>(kApart);
     }
   };
-  // The inverse transform is the forward one with real and imaginary parts changed over.
+  // The inverse transform is the forward one with real and imaginary parts swapped.
   struct Turned {
     void* p[2];
     Turned(void* const parts[2], bool turn) : p{parts[turn], parts[!turn]} {}
@@ -230,7 +231,7 @@ void run_fft(const Call& c, Outs& outs) {
   x.dtype == Dtype::C64 ? all(float{}) : all(double{});
 }
 
-// How many elements of the transform of n real numbers say all of it.
+// The number of elements that determine the transform of n real numbers.
 int64_t half_of(int64_t n) { return n ? n / 2 + 1 : 0; }
 
 // ---- rfft(x; scale) along the last axis: the first half of the transform of real numbers ----
@@ -257,7 +258,7 @@ void real_transform(const T* x, std::complex<T>* out, int64_t lines, int64_t n, 
                Block b{{}, {}, 1, 1, count};
                for (int k = 0; k < count; ++k)
                  b.from[k] = (n % 2 ? k : first + k) * length, b.to[k] = k * length;
-               if (n % 2)  // not to be taken for complex numbers
+               if (n % 2)  // cannot be read as complex numbers
                  for (int64_t i = 0; i < count * n; ++i) z[i] = C(x[first * n + i]);
                t.run(n % 2 ? z : reinterpret_cast<const C*>(x), z, b, scratch + carve.bytes, lines == 1);
                for (int k = 0; k < count; ++k) {

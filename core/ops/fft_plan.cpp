@@ -10,7 +10,7 @@
 namespace gt {
 namespace {
 
-// e^(-2 pi i k / n), by a sine and a cosine of at most an eighth of the circle, where they are exact.
+// e^(-2 pi i k / n), from the sine and cosine of at most an eighth of the circle, where they are exact.
 template <class T> std::complex<T> root(int64_t k, int64_t n) {
   int64_t a = 8 * (k % n);
   const bool below = a > 4 * n;

@@ -16,11 +16,11 @@ namespace gt {
 template <class T> class Plan;
 template <class T> using PlanRef = std::shared_ptr<const Plan<T>>;
 
-// The plan of a length; kept for the next time.
+// The plan of a length; cached.
 template <class T> PlanRef<T> plan_of(int64_t n);
 
-// A part that is made when first asked for. Threads that ask at the same time make one each, and the first is
-// kept: nobody waits for another, which a fork might not have taken along.
+// A part that is computed on first use. Threads that need it at the same time compute one each, and the first
+// is kept: waiting for another thread could deadlock after a fork.
 template <class V> class Part {
  public:
   ~Part() { delete made(); }
@@ -46,7 +46,7 @@ template <class T> class Plan {
     PlanRef<T> of_columns, of_rows;  // of length `rows` and of length `columns`
     std::vector<T> re, im;
   };
-  // y = chirp * (kernel convolved with chirp * x); `kernel` is transformed already, and scaled.
+  // y = chirp * (kernel convolved with chirp * x); `kernel` is already transformed and scaled.
   struct Convolution {
     PlanRef<T> plan;
     std::vector<C> chirp, kernel;
@@ -57,7 +57,7 @@ template <class T> class Plan {
   bool smooth() const { return smooth_; }
   bool splits() const { return rows_ > 1; }
   const FftPlan& stages() const { return stages_; }
-  // Made when first asked for, which must not be on a thread of the pool.
+  // Computed on first use, which must not be on a thread of the pool.
   const Split& split() const;
   const Convolution& convolution() const;
   const std::vector<C>& half_roots() const;  // e^(-pi i k / n), for real transforms of length 2 n

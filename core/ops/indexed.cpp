@@ -1,4 +1,4 @@
-// Gathering along an axis and the transposes: gather, take_along and what adds back.
+// Gathering along an axis, and the transposes: gather, take_along and the ops that add back.
 #include <cstring>
 
 #include "indices.h"

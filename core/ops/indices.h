@@ -41,7 +41,7 @@ void check_indices(const I* p, const Tensor& indices, int64_t limit, const char*
            std::to_string(p[i]) + " is not in [0, " + std::to_string(limit) + ")");
 }
 
-// The ways to combine an element with another; the order is that of the `mode` attributes.
+// The ways to combine two elements, in the order of the `mode` attributes.
 enum class Combine : int64_t { Update, Add, Sub, Max, Min, Mul, Div };
 
 template <class T>

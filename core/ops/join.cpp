@@ -1,4 +1,4 @@
-// Joining tensors and taking them apart along an axis, and the sum of many tensors.
+// Joining tensors, splitting them along an axis, and the sum of many tensors.
 #include <algorithm>
 
 #include "../kernels/loops.h"

@@ -1,5 +1,5 @@
-// Systems with few diagonals: tridiagonal ones, and triangular ones with a band. Each matrix takes
-// a time that is linear in its rows.
+// Systems with few diagonals: tridiagonal ones, and triangular ones with a band. The time per matrix is
+// linear in its rows.
 #include <algorithm>
 
 #include "../lapack.h"
@@ -107,7 +107,7 @@ void run_banded(const Call& c, Outs& outs) {
     using T = decltype(t);
     each_item(b.numel / (n * k), 2 * double(n) * double(k) * double(count), 0, [&](int64_t i, char*) {
       const T* bands = a.as<T>() + i * count * n;
-      // Element (r, c) of the matrix that is solved with; |r - c| < count, on the side that is there.
+      // Element (r, c) of the matrix; |r - c| < count, on the side that is stored.
       auto element = [&](int64_t r, int64_t c) {
         if (adjoint) std::swap(r, c);
         const T v = lower ? bands[(r - c) * n + r] : bands[(count - 1 - (c - r)) * n + r];

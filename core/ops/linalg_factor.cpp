@@ -6,7 +6,7 @@
 namespace gt {
 namespace {
 
-// ---- cholesky(x): the lower factor; reads the lower triangle alone ----
+// ---- cholesky(x): the lower factor; reads the lower triangle only ----
 void infer_cholesky(const Call& c, Outs& outs) {
   want_dtype(c[0], kLinear, "cholesky");
   want_square(c[0]);

@@ -91,7 +91,7 @@ template <class T> void expm(Routine<Gesv<T>> gesv, T* x, int64_t n, T* scratch,
   sum(even, 0);
   sum(odd, 1);
   product_of(x, odd, next, n);
-  // Powers of x commute: the order of the factors, and with it rows or columns, is all the same.
+  // Powers of x commute: the order of the factors, and with it rows or columns, does not matter.
   for (int64_t i = 0; i < size; ++i) {
     x[i] = even[i] + next[i];
     even[i] -= next[i];

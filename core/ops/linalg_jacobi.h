@@ -9,8 +9,8 @@ namespace gt {
 
 constexpr int64_t kSmall = 6;
 
-// w (n columns of length m >= n) becomes u diag(s) with orthonormal columns in u, and v what its columns
-// were turned by; all by columns. False when it is not clear: no convergence, or a rank below n.
+// w (n columns of length m >= n) becomes u diag(s) with orthonormal columns in u, and v the rotation of its
+// columns; all stored by columns. False when the result is not reliable: no convergence, or a rank below n.
 template <class T> bool small_svd(T* w, T* v, Real<T>* s, int64_t m, int64_t n) {
   using R = Real<T>;
   constexpr R eps = std::numeric_limits<R>::epsilon();

@@ -166,17 +166,17 @@ template <class T> bool factor(Routine<Getrf<T>> getrf, const T* a, int64_t n, T
   return true;
 }
 
-// Solves with the factors of a matrix from the right. x has n columns, `ld` apart, which are rows of ours:
-// nothing is transposed, and trsm is quicker from that side.
+// Solves with the factors of a matrix from the right. x has n columns, `ld` apart, which are our rows:
+// nothing is transposed, and trsm is faster from that side.
 template <class T> struct Factors {
   Routine<Trsm<T>> trsm = trsm_of<T>();
   const T* lu = nullptr;
   int64_t n = 0;
   const int* pivots = nullptr;
 
-  // Rows [from, to) of x: times the inverse of the matrix; before that, or after, columns change places.
+  // Rows [from, to) of x times the inverse of the matrix; before that, or after, columns are swapped.
   void times_inverse(T* x, int64_t from, int64_t to, int64_t ld, int64_t zeros = 0) const {
-    // The first `zeros` columns of these rows are 0, and stay so in front of an upper triangle.
+    // The first `zeros` columns of these rows are 0, and stay 0 in front of an upper triangle.
     const int64_t corner = zeros * n + zeros;
     triangle(kUpper, kNoTrans, kNonUnit, lu + corner, n - zeros, x + from + zeros * ld, to - from, ld);
     triangle(kLower, kNoTrans, kUnit, lu, n, x + from, to - from, ld);
@@ -204,9 +204,9 @@ template <class T> struct Factors {
   }
 };
 
-// Work on a batch of matrices in two stages: `first(i, scratch)` says whether to go on, `second(i, from, to,
-// scratch)` does some of `rows` rows, and `last(i, scratch)` ends it. A single large matrix has its rows
-// shared out, in a way that depends on the sizes alone.
+// Work on a batch of matrices in stages: `first(i, scratch)` says whether to go on, `second(i, from, to,
+// scratch)` does some of `rows` rows, and `last(i, scratch)` ends it. The rows of a single large matrix are
+// shared between threads, in a way that depends on the sizes only.
 template <class First, class Second, class Last>
 void each_matrix(int64_t batch, int64_t rows, double work, double work_of_row, int64_t bytes, First&& first,
                  Second&& second, Last&& last) {

@@ -1,5 +1,5 @@
-// Spectral decompositions: singular values, eigenvalues of self-adjoint and of general matrices, and
-// the pseudo-inverse, which is made of singular values. Vectors are determined up to a sign, or a phase:
+// Spectral decompositions: singular values, eigenvalues of self-adjoint and of general matrices, and the
+// pseudo-inverse, which is computed from singular values. Vectors are determined up to a sign, or a phase:
 // ours have a positive component where they are largest, whatever LAPACK's kernels do.
 #include <algorithm>
 
@@ -9,8 +9,8 @@
 namespace gt {
 namespace {
 
-// The number of modulus 1 that makes the largest component of column j positive; of components as
-// good as equally large, the first.
+// The number of modulus 1 that makes the largest component of column j positive; the first of nearly equal
+// ones.
 template <class T> T turn_of(const T* x, int64_t rows, int64_t columns, int64_t j) {
   Real<T> most = 0;
   for (int64_t i = 0; i < rows; ++i) most = std::max(most, std::abs(x[i * columns + j]));
@@ -34,7 +34,7 @@ template <class T> struct Gesdd {
                              const int*, T*, const int*, R*, int*, int*, size_t);
   using Pointer = std::conditional_t<is_complex_type<T>, OfComplex, OfReal>;
   Routine<Pointer> routine;
-  char job;  // N: values alone, S: thin factors, A: square factors
+  char job;  // N: values only, S: thin factors, A: square factors
   // LAPACK sees the transpose: its rows are our columns.
   int rows, columns, least, ldv;
   int64_t n_work, n_real;
@@ -63,7 +63,7 @@ template <class T> struct Gesdd {
     return info;
   }
 
-  // What one decomposition works in; `right` is the transpose of our V, conjugated.
+  // The memory of one decomposition; `right` is the transpose of our V, conjugated.
   struct Memory {
     Carve carve;
     T *a, *right, *work;
@@ -343,7 +343,7 @@ void run_eig(const Call& c, Outs& outs) {
       return info;
     };
     T best = 0;
-    R also = 0;  // written to when asked for the best length
+    R also = 0;  // written to when asked for the optimal length
     call(nullptr, nullptr, nullptr, &best, -1, &also);
     const int n_work = std::max(int(std::real(best)), 4 * order);
     struct Memory {

@@ -1,4 +1,4 @@
-// mirror_pad and its transpose: padding with the elements next to the edge, turned round.
+// mirror_pad and its transpose: padding with the elements next to the edge, reversed.
 #include <algorithm>
 #include <vector>
 

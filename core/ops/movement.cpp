@@ -79,7 +79,7 @@ void run_transpose(const Call& c, Outs& outs) {
   const Tensor& x = c[0];
   Tensor& out = outs[0];
   const auto& perm = c.ints(0);
-  // Axes of size 1 may go anywhere without an element moving.
+  // Axes of size 1 may move anywhere without moving an element.
   bool in_order = true;
   for (int64_t i = 0, before = -1; i < int64_t(perm.size()); ++i) {
     if (out.shape[int(i)] == 1) continue;

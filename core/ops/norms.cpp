@@ -1,5 +1,5 @@
 // Means and variances, layer, root-mean-square and batch normalisation with their gradients: each one or two
-// passes over memory. Work is cut by sizes alone and partial sums are added up in order, in double.
+// passes over memory. Work is cut by sizes only and partial sums are added up in order, in double.
 #include "../kernels/norms.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void want_float(const Call& c, const char* what) {
 
 // ---- sums over rows or columns ------------------------------------------------------------------
 
-// Count, mean and sum of squared distances; two sets join as if they had been one (Chan et al. 1979).
+// Count, mean and sum of squared distances; two sets are merged exactly (Chan et al. 1979).
 struct Moments {
   double n = 0, mean = 0, squares = 0;
   void add(double m, double other_mean, double other_squares) {
@@ -37,7 +37,7 @@ struct Moments {
   }
 };
 
-// A matrix of few columns as one of more columns and fewer rows, and the rows that are left.
+// A matrix of few columns as one of more columns and fewer rows, and the remaining rows.
 struct Fold {
   int64_t rows, columns, rest;
   int64_t times;
@@ -230,8 +230,8 @@ template <bool centered> void run_rows_grad(const Call& c, Outs& outs) {
   for (int k = 1; k <= sums; ++k) std::fill_n(outs[size_t(k)].data, outs[size_t(k)].nbytes(), char(0));
   if (x.numel == 0) return;
   const NormLoops& k = loops(x.dtype);
-  // Each chunk sums for itself; one chunk writes where the sum belongs. More chunks would spend their time on
-  // sums.
+  // Each chunk has its own sums; the first one's are the results. With more chunks, adding them up would
+  // dominate.
   const int64_t grain = std::max(grain_rows(n, kChunk), (rows + 15) / 16),
                 chunks = (rows + grain - 1) / grain;
   std::vector<char> room(chunks > 1 ? size_t((chunks - 1) * sums * n * width) : 0);

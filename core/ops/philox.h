@@ -1,6 +1,6 @@
-// Philox4x32-10, the counter-based generator of TensorFlow (Salmon et al., "Parallel random
-// numbers: as easy as 1, 2, 3", 2011): any group of 128 random bits is a function of a key and
-// its number, so every part of a result can be computed by itself, on any thread.
+// Philox4x32-10, the counter-based generator of TensorFlow (Salmon et al., "Parallel random numbers: as easy
+// as 1, 2, 3", 2011): any group of 128 random bits is a function of a key and its number, so every part of a
+// result can be computed separately, on any thread.
 #pragma once
 #include <bit>
 #include <cmath>

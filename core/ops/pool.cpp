@@ -1,4 +1,4 @@
-// Pooling over windows of 1 to 3 spatial axes, its gradients, and theirs.
+// Pooling over windows of 1 to 3 spatial axes, its gradients, and their gradients.
 //
 // x is [n, in..., c]. The gradient of a maximum goes to the first of equals; max_pool_pick, which
 // takes the elements of another tensor at these places, and max_unpool, which puts them there, are
@@ -171,7 +171,7 @@ Tensor as_float(const Tensor& x) {
   run_cast(x, y);
   return y;
 }
-// Runs f on operands of a type with loops of its own: the 16-bit floats are widened.
+// Runs f on operands of a type with its own loops: 16-bit floats are widened.
 template <class F> void in_own_type(const Call& c, Tensor& out, F&& f) {
   const Tensor* in[2] = {c.in[0], c.n > 1 ? c.in[1] : nullptr};
   if (!gt::in(c[0].dtype, kHalf)) return f(in, out);

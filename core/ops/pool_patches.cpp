@@ -56,8 +56,8 @@ Shape result(const Patches& p) {
   return s;
 }
 
-// Calls f(element of the patches, element of x, length) for each run of elements inside x that lie beside
-// each other in both: all taps of a row where the rate is 1, else the channels of one.
+// Calls f(element of the patches, element of x, length) for each run of elements inside x that are adjacent
+// in both: all taps of a row where the rate is 1, else the channels of one.
 template <class F> void each_run(const Patches& p, int64_t line, F&& f) {
   const Line l(p.side, line);
   const Side& v = p.side[2];

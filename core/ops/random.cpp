@@ -131,8 +131,8 @@ void run_normal(const Call& c, Outs& outs) {
   }
 }
 
-// Normal numbers between -2 and 2: others are drawn again. A group of G results has 256 random
-// numbers a result to itself.
+// Normal numbers between -2 and 2: others are drawn again. Each result of a group of G has 256 random numbers
+// to itself.
 template <int G, class T, class F> void fill_truncated(Tensor& out, const Philox& gen, F&& draw) {
   fill_groups<G, T>(out, 100, [&](uint64_t g, T* to) {
     PhiloxSequence next{gen.skip(g * G * 64)};
@@ -205,7 +205,7 @@ void run_bits(const Call& c, Outs& outs) {
             [&](auto t) { fill_int<decltype(t)>(outs[0], gen, [](auto bits) { return bits; }); });
 }
 
-// ---- dropout(x, state; rate): the same numbers as random_uniform of float, without writing them down ----
+// ---- dropout(x, state; rate): the same numbers as random_uniform of float, without storing them ----
 void infer_dropout(const Call& c, Outs& outs) {
   want_dtype(c[0], set_of(Dtype::F32) | set_of(Dtype::F64), "dropout");
   want_state(c, 1);

@@ -52,7 +52,7 @@ Dtype computing_type(const ReduceOp& op, Dtype t) {
   return t;
 }
 
-// Memory for as long as a part is reduced. Not on the stack: that of a thread may be small (musl: 128 KB).
+// Memory while a part is reduced. Not on the stack, which may be small (musl: 128 KB).
 struct Room {
   Buffer* buffer;
   explicit Room(int64_t bytes) : buffer(allocate(size_t(bytes))) {}
@@ -95,8 +95,8 @@ struct PartReducer {
   }
 };
 
-// Many short rows: a block of them is turned on its side first, because one call of a loop for
-// each row would cost more than the row.
+// Many short rows: a block of them is transposed first, because one call of a loop for each row would cost
+// more than the row.
 constexpr int64_t kShortRow = 32, kRowBlock = 512;
 
 void reduce_short_rows(const PartReducer& part, char* out, const char* in, int64_t rows, int64_t size) {
@@ -297,7 +297,7 @@ void infer_arg(const Call& c, Outs& outs) {
 void run_arg(const Reduction& r, const Call& c, Tensor& out) {
   const Tensor& x = c[0];
   if (out.numel == 0) return;
-  ReduceLoop loop = r.loop[int(x.dtype == Dtype::Bool ? Dtype::U8 : x.dtype)];  // truth values are bytes
+  ReduceLoop loop = r.loop[int(x.dtype == Dtype::Bool ? Dtype::U8 : x.dtype)];  // Booleans are bytes
   Split v(x.shape, int(c.integer(0)));
   Tensor wide = out.dtype == Dtype::I64 ? out : empty(Dtype::I64, out.shape);
   int64_t w = dtype_size(x.dtype);

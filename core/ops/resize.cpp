@@ -1,6 +1,5 @@
-// resample: images times two band matrices, one along the height and one along the width. Every
-// way to resize is such a product (gradtape/image/filters.py makes the matrices), and so is its
-// gradient.
+// resample: images times two band matrices, one along the height and one along the width. Every resize method
+// is such a product (gradtape/image/filters.py builds the matrices), and so is its gradient.
 #include <algorithm>
 #include <vector>
 
@@ -33,7 +32,7 @@ void infer_resample(const Call& c, Outs& outs) {
   outs.emplace_back(s);
 }
 
-// `size` places, checked and counted in steps of `step`.
+// `size` places, checked and multiplied by `step`.
 std::vector<int32_t> places(const Tensor& from, int64_t begin, int64_t size, int64_t most, int64_t step) {
   std::vector<int32_t> first(static_cast<size_t>(size));
   visit_indices(from, [&](auto* p) {
@@ -66,7 +65,7 @@ template <class T> void resample(const Call& c, Tensor& out) {
   task.rows = {row_places.data(), rows.data, out_height, row_taps};
   task.columns = {column_places.data(), columns.data, out_width, column_taps};
   task.columns_first = out_height > height;
-  // At least as many rows as taps, so that few columns are done twice.
+  // At least as many rows as taps, so that few columns are computed twice.
   const int64_t work = out_row * column_taps + std::max(in_row, out_row) * row_taps / 4;
   const int64_t block = std::min(out_height, std::max<int64_t>(2 * row_taps, grain_rows(work, 1 << 15)));
   const int64_t blocks = (out_height + block - 1) / block;

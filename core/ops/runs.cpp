@@ -1,4 +1,4 @@
-// Runs of rows that move together: take_runs, and what adds them back. Rows of ragged tensors are such runs.
+// Runs of rows that move together: take_runs and its transpose. Rows of ragged tensors are such runs.
 #include <cstring>
 
 #include "indices.h"
@@ -7,8 +7,8 @@ namespace gt {
 namespace {
 
 // ---- take_runs(x, starts, lengths, places; size): zeros of `size` rows with x[start:start + length] at each
-// place. The places do not overlap; starts may. add_runs is the transpose: starts do not overlap, and what
-// meets at one place is added up. ----
+// place. The places do not overlap; starts may. add_runs is the transpose: starts do not overlap, and rows at
+// the same place are added up. ----
 void infer_runs(const Call& c, Outs& outs) {
   const Tensor& x = c[0];
   const int64_t size = c.integer(0);
@@ -30,7 +30,7 @@ struct Runs {
   const int64_t *starts, *lengths, *places;
   int64_t count, size;  // of the result, in rows
   int64_t bytes;        // of a row
-  Tensor wide[3];       // what is read, if it came as int32
+  Tensor wide[3];       // operands that came as int32, converted
 
   explicit Runs(const Call& c, int64_t size)
       : count(c[1].numel),
@@ -58,7 +58,7 @@ struct Runs {
       want_inside("places", places, r, size);
     }
   }
-  // Whether runs that begin at `at` stand one after the other; where they first do not.
+  // Whether runs that begin at `at` are in order and do not overlap; `where`: the first that does.
   bool apart(const int64_t* at, int64_t* where) const {
     bool overlap = false;
     for (int64_t r = 1; r < count; ++r) overlap |= at[r] < at[r - 1] + lengths[r - 1];
@@ -84,12 +84,12 @@ struct Runs {
   }
 };
 
-// The work of one run, in elements: what a chunk of them is cut by.
+// The number of runs in a chunk, by their work in elements.
 int64_t grain(const Runs& v, int64_t elements) {
   return grain_rows(elements / std::max<int64_t>(v.count, 1) + 8, 1 << 16);
 }
 
-// For places that do not overlap: each chunk also writes the zeros in front of its runs.
+// For places that do not overlap: each chunk also writes the zeros before its runs.
 void copy_runs(const Runs& v, const Tensor& x, Tensor& out) {
   char* to = out.data;
   if (v.count == 0) return zero(to, out.nbytes());
@@ -127,7 +127,7 @@ void run_add_runs(const Call& c, Outs& outs) {
     for (int64_t r = begin; r < end; ++r)
       add(to + v.places[r] * v.bytes, x.data + v.starts[r] * v.bytes, v.lengths[r] * inner);
   };
-  // Few sums of many rows: chunks have sums of their own, which are added up in their order.
+  // Few sums of many rows: chunks have their own sums, which are added up in order.
   const int64_t runs = grain(v, x.numel), parts = (v.count + runs - 1) / runs;
   if (parts == 1 || parts * out.numel > x.numel / 4) return add_all(out.data, 0, v.count);
   const int64_t all[2] = {parts, out.numel};

@@ -1,5 +1,5 @@
-// Random choices and the distributions that need rejection: shuffling, categorical, gamma, Poisson,
-// binomial. Each result has a stretch of the random stream to itself, as in TensorFlow.
+// Random choices and the distributions that need rejection: shuffling, categorical, gamma, Poisson, binomial.
+// Each result has its own stretch of the random stream, as in TensorFlow.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -170,7 +170,7 @@ void run_gamma(const Call& c, Outs& outs) {
 double poisson_sample(double rate, const Philox& gen, double highest) {
   uint64_t group = 0;
   Uniforms uniform;
-  if (rate < 0) return 0;  // as TensorFlow
+  if (rate < 0) return 0;  // as in TensorFlow
   if (!std::isfinite(rate)) return std::numeric_limits<double>::quiet_NaN();
   if (rate > highest) return highest;  // few samples or none would fit
   if (rate < 10) {
@@ -233,7 +233,7 @@ double binomial_by_waiting(double count, double p, const Philox& gen) {
     if (trials > count) return successes;
   }
 }
-// What Stirling's formula leaves of log(k!), to the digits that TensorFlow has.
+// The error of Stirling's formula for log(k!), to TensorFlow's digits.
 double stirling_tail(double k) {
   constexpr double first[] = {
       0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,

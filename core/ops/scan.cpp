@@ -39,7 +39,7 @@ void infer_float_scan(const Call& c, Outs& outs) {
   infer_scan(c, outs);
 }
 
-constexpr int64_t kColumns = 64;  // lines done side by side, so that memory is read in order
+constexpr int64_t kColumns = 64;  // lines processed side by side, so that memory is read in order
 
 // `columns` lines of `n` elements, `step` apart; 16-bit floats are summed in float.
 template <class F, class T>

@@ -49,7 +49,7 @@ void run_one_hot(const Call& c, Outs& outs) {
 }
 
 // ---- where_indices(cond) ----
-// The number of rows is known in run only: infer says 0, run replaces the tensor.
+// The number of rows is only known in run: infer says 0, run replaces the tensor.
 void infer_where(const Call& c, Outs& outs) {
   int64_t dims[2] = {0, c[0].shape.rank};
   outs.emplace_back(Spec{Dtype::I64, Shape(dims, 2)});
@@ -81,8 +81,8 @@ void run_where(const Call& c, Outs& outs) {
 }
 
 // ---- boolean_mask(x, mask; axis, count) ----
-// `count`: how many places the mask selects, or -1 when that is not known before it is looked
-// at; then, as above, the size of the masked axis is 0 in infer and right in run.
+// `count`: how many places the mask selects, or -1 if that is not known before run; then, as above, the size
+// of the masked axis is 0 in infer and right in run.
 void infer_mask(const Call& c, Outs& outs) {
   const Shape &x = c[0].shape, &mask = c[1].shape;
   if (c[1].dtype != Dtype::Bool)

@@ -1,4 +1,4 @@
-// Softmax, its relatives and the cross-entropies made of it, over the last axis.
+// Softmax, related functions, and the cross-entropies built on it, over the last axis.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,7 +14,7 @@
 namespace gt {
 namespace {
 
-// What elements of S are computed in.
+// The type that elements of S are computed in.
 template <class S> using Computing = std::conditional_t<sizeof(S) == 2, float, S>;
 
 template <class S> const SoftmaxLoops<S, Computing<S>>& loops() {
@@ -50,8 +50,8 @@ template <class T> class Room {
   }
 
  private:
-  // Half a page more, so that equal places of two rooms are not equal in their last 12 bits: the processor
-  // would take what is written to one for what is read from the other.
+  // Half a page more, so that corresponding elements of two rooms differ in the last 12 bits of their
+  // addresses: otherwise the processor makes a read from one wait for a write to the other (4K aliasing).
   alignas(64) T fixed_[kSoftmaxBlock + 2048 / sizeof(T)];
   std::vector<T> more_;  // for a row that is longer
 };
@@ -77,7 +77,7 @@ template <class T> class Source {
   int64_t width_;
   CastLoop cast_;
 };
-// The same for a result: what is computed in the memory that `place` gives is written by `write`.
+// The same for a result: it is computed in the memory that `place` returns, and stored by `write`.
 template <class T> class Sink {
  public:
   explicit Sink(const Tensor& x)

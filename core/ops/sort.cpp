@@ -62,7 +62,7 @@ void run_sort(const Call& c, Outs& outs) {
   visit_sortable(c[0].dtype, [&](auto t) {
     using T = decltype(t);
     each_lane<T>(c[0], int(c.integer(0)), [&](Key<T>* lane, int32_t*, int64_t n, int64_t at, int64_t step) {
-      Key<T>* end = lane + n;  // NaN goes last, the rest is sorted without asking for it
+      Key<T>* end = lane + n;  // NaN goes last; the rest is sorted without checking for it
       if constexpr (std::is_floating_point_v<Key<T>>)
         end = std::partition(lane, end, [](Key<T> x) { return x == x; });
       if (descending)
@@ -86,7 +86,7 @@ void run_argsort(const Call& c, Outs& outs) {
     each_lane<T>(
         c[0], int(c.integer(0)), [&](Key<T>* lane, int32_t* order, int64_t n, int64_t at, int64_t step) {
           std::iota(order, order + n, 0);
-          // Equal elements in the order of their places: with that, a plain sort is stable.
+          // Equal elements in the order of their positions: with that, a plain sort is stable.
           std::sort(order, order + n, [=](int32_t i, int32_t j) {
             return before(lane[i], lane[j], descending) || (!before(lane[j], lane[i], descending) && i < j);
           });

@@ -44,7 +44,7 @@ Tensor cast_to(Dtype t, const Tensor& x) {
 
 // ---- places ----
 
-// Refuses places outside of a matrix; whether the others are in the order of their rows.
+// Throws on places outside of a matrix; returns whether they are in the order of their rows.
 bool look_at(const int64_t* p, int64_t n, const int64_t (&limit)[2]) {
   bool outside = false, back = false;  // no branch: this loop runs over every element
   const uint64_t rows = uint64_t(limit[0]), columns = uint64_t(limit[1]);
@@ -157,7 +157,7 @@ void run_coo(const Call& c, Outs& outs) {
   multiply(starts.as<int64_t>(), columns.as<int32_t>(), values, c[2], outs[0]);
 }
 
-// ---- sparse_rows(a_indices; a_shape): the rows of a matrix, for products that are made many times ----
+// ---- sparse_rows(a_indices; a_shape): the rows of a matrix, for repeated products ----
 void infer_rows(const Call& c, Outs& outs) {
   want_places(c[0]);
   const Shape a = matrix_attr(c);
@@ -173,8 +173,8 @@ void run_rows(const Call& c, Outs& outs) {
   *outs[2].as<bool>() = order.empty();
 }
 
-// ---- sparse_matmul_rows(a_indices, a_starts, a_columns, a_values, b; a_shape): with what sparse_rows gave
-// ----
+// ---- sparse_matmul_rows(a_indices, a_starts, a_columns, a_values, b; a_shape): with the results of
+// sparse_rows ----
 void infer_with_rows(const Call& c, Outs& outs) {
   infer_product(c, outs, 3, false);
   const Tensor &starts = c[1], &columns = c[2];

@@ -1,4 +1,4 @@
-// The one strided copy under transpose, slicing, tiling, padding, joining and the rest.
+// The one strided copy behind transpose, slicing, tiling, padding, joining and the rest.
 #include "strided.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 18;  // bytes worth handing to a thread
 
-// The last two loops of a nest: `rows` outer turns of `n` inner ones.
+// The last two loops of a nest: `rows` outer iterations of `n` inner ones.
 struct Plane {
   int64_t rows, row_src, row_dst, n, src, dst;
 };
@@ -93,8 +93,8 @@ template <class W> void copy_plane(W* dst, const W* src, const Plane& p) {
   }
 }
 
-// Fewer and longer loops for the same copy: drops loops that turn once, orders the rest so that
-// the result is written front to back, merges neighbours that are one run in both views.
+// Fewer and longer loops for the same copy: drops loops of one iteration, orders the rest so that the result
+// is written front to back, and merges adjacent axes that are one run in both views.
 void coalesce(Nest& t) {
   int k = 0;
   for (int i = 0; i < t.rank; ++i)

@@ -9,8 +9,8 @@
 
 namespace gt {
 
-// A nest of loops over elements: how often each loop turns and how far one turn moves in the
-// source and in the result, in elements. Strides may be negative or (source only) zero.
+// A nest of loops over elements: how often each loop runs and how far one iteration moves in the source and
+// in the result, in elements. Strides may be negative or (source only) zero.
 struct Nest {
   static constexpr int kMax = 2 * kMaxRank + 2;  // tile and friends use two loops an axis
   int rank = 0;

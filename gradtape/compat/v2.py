@@ -19,9 +19,9 @@ def enable_v2_behavior() -> None:
 
 
 def __getattr__(name: str) -> _Any:
-    found = getattr(_gradtape, name)
-    globals()[name] = found  # the next time it is as quick as there
-    return found
+    value = getattr(_gradtape, name)
+    globals()[name] = value  # the next time it is as quick as there
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,9 +1,9 @@
 """`tf.data`: input pipelines.
 
-Where things are: `dataset` has the methods, `base` what is under them; `sources`, `generators`, `readers`,
-`csv_files` and `storage` make datasets; `order`, `mapping`, `batching`, `padding`, `grouping`, `combine`,
-`caching`, `prefetch` and `resampling` make one out of another. `rows` is the fast path over arrays in
-memory, `functions` runs what users pass in, `in_graph` is for loops inside `tf.function`.
+Where things are: `dataset` has the methods, `base` their common base; `sources`, `generators`, `readers`,
+`csv_files` and `storage` create datasets; `order`, `mapping`, `batching`, `padding`, `grouping`, `combine`,
+`caching`, `prefetch` and `resampling` transform them. `rows` is the fast path over arrays in memory, `functions`
+runs user functions, `in_graph` is for loops inside `tf.function`.
 """
 
 from gradtape._src.public import absent as _absent

@@ -1,7 +1,7 @@
-"""What is under `Dataset`: what each kind of dataset says about itself, and what follows from it.
+"""The base of `Dataset`: what each kind of dataset defines, and what follows from it.
 
-A kind says what its elements look like (`_spec`, `_likely`, `_kinds`), how many there are (`_size`), and
-gives them (`_elements`), or the numbers of rows of a table in memory (`_table`, `_chunks`).
+A kind defines the spec of its elements (`_spec`, `_likely`, `_kinds`), their number (`_size`), and the elements
+themselves (`_elements`), or the numbers of rows of a table in memory (`_table`, `_chunks`).
 """
 
 from __future__ import annotations
@@ -29,16 +29,14 @@ UNKNOWN_CARDINALITY = UNKNOWN = -2
 
 
 class Run:
-    """One iteration over a pipeline: what its stages remember from epoch to epoch of a `repeat`.
+    """One iteration over a pipeline: the state that its stages keep from epoch to epoch of a `repeat`.
 
-    Args:
-      ordered: whether what runs on several threads keeps its order where nothing else is said.
-      outer: the iteration that makes the dataset of this one, as in `flat_map`.
-      dataset: what is iterated over; seeds of its own stages are noted.
-      seeds: what was noted in an iteration that this one is to repeat.
+    Args: ordered: whether stages on several threads keep the order by default. outer: the iteration that creates
+    the dataset of this one, as in `flat_map`. dataset: the dataset that is iterated over; the seeds of its stages
+    are recorded. seeds: the seeds recorded in an iteration that this one repeats.
     """
 
-    by_element = False  # whether functions are called element by element, so that one error ends nothing else
+    by_element = False  # whether functions are called element by element, so that an error affects only one
 
     def __init__(
         self, ordered: bool = True, outer: Run | None = None, dataset: Any = None, seeds: dict | None = None
@@ -51,14 +49,14 @@ class Run:
         self._is_inner = outer is not None
 
     def keep(self, owner: Any, make: Callable[[], Any]) -> Any:
-        """What `owner` remembers; made when it first asks."""
-        found = self._kept.get(id(owner))
-        if found is None:
-            found = self._kept[id(owner)] = (owner, make())
-        return found[1]
+        """The state of `owner`; created on first use."""
+        entry = self._kept.get(id(owner))
+        if entry is None:
+            entry = self._kept[id(owner)] = (owner, make())
+        return entry[1]
 
     def draw(self, stage: Any, generator: Any) -> tuple[int, int]:
-        """The seeds of a pass over a stage: those of the iteration that is repeated, or new ones."""
+        """The seeds of a pass over a stage: new ones, or those of the iteration that is repeated."""
         number = self._stages.get(id(stage))
         if number is None:
             return generator.next()
@@ -71,35 +69,35 @@ class Run:
         return pair[0], pair[1]
 
     def seeds(self, stage: Any, function: Any) -> _random.Seeds:
-        """The state of the random numbers of a stage's function, which a new iteration begins anew.
+        """The state of the random numbers of a stage's function; a new iteration starts it anew.
 
-        Datasets made per element go on with those of their kind, which have the same code.
+        Datasets created per element continue the state of others with the same code.
         """
         owner = getattr(function, "__code__", stage) if self._is_inner else stage
         return self.keep(owner, _random.isolated_seeds)
 
     def inner(self) -> Run:
-        """An iteration over a dataset that was made in this one."""
+        """An iteration over a dataset that was created in this one."""
         return Run(self.ordered, self)
 
 
 def _stages(dataset: Any) -> dict[int, str]:
     """The stages of a pipeline, numbered in an order that is the same in another process."""
-    found: dict[int, str] = {}
+    numbers: dict[int, str] = {}
     waiting = [dataset]
     while waiting:
         stage = waiting.pop()
-        if id(stage) not in found:
-            found[id(stage)] = str(len(found))
+        if id(stage) not in numbers:
+            numbers[id(stage)] = str(len(numbers))
             waiting.extend(stage._inputs)
-    return found
+    return numbers
 
 
 def number(value: Any, op: str, what: str) -> int:
     """An integer argument, given as a number or a tensor.
 
     Raises:
-      TypeError: if it is no integer.
+      TypeError: if it is not an integer.
     """
     if isinstance(value, _core.Tensor) and value._symbol is not None:
         raise Untraceable(f"Dataset.{op}: {what} is a tensor of the traced function")
@@ -111,12 +109,12 @@ def number(value: Any, op: str, what: str) -> int:
 
 
 def invalid(message: str) -> errors.InvalidArgumentError:
-    """The error of a wrong argument, in TensorFlow's class."""
+    """The error for a wrong argument, in TensorFlow's class."""
     return errors.InvalidArgumentError(None, None, message)
 
 
 class DatasetBase:
-    """What is under the methods of `Dataset`."""
+    """The base of `Dataset`, under its public methods."""
 
     _is_dataset = True
     _options: Options | None = None
@@ -126,19 +124,19 @@ class DatasetBase:
     def __init__(self, *inputs: Any) -> None:
         self._inputs = inputs
 
-    # ---- what subclasses say ------------------------------------------------------------------------
+    # ---- what subclasses define----------------------------------------------------------------------
 
     def _spec(self, look: bool = False) -> Any:
-        """The spec of the elements. None if only an element can tell, unless one may be made (`look`)."""
+        """The spec of the elements. None if it can only be found from an element, unless one may be made (`look`)."""
         raise NotImplementedError
 
     def _likely(self) -> Any:
-        """The spec, fully known, that most elements will have; None if that is not known."""
+        """The fully known spec that most elements will have; None if unknown."""
         spec = self._spec()
         return spec if spec is not None and is_defined(spec) else None
 
     def _kinds(self) -> list | None:
-        """Fully known specs, one of which every element has; None if not all are known."""
+        """Fully known specs, one of which fits each element; None if not all are known."""
         likely = self._likely()
         return None if likely is None else [likely]
 
@@ -147,29 +145,29 @@ class DatasetBase:
         return UNKNOWN
 
     def _observable(self) -> bool:
-        """Whether something shows when an element is made: Python code of the user's, files, variables."""
+        """Whether making an element can be observed: user code, files, variables."""
         return not self._inputs or any(d._observable() for d in self._inputs)
 
     def _at(self, index: int) -> Any:
-        """The element with a number from 0 to `_size() - 1`."""
+        """The element with index 0 to `_size() - 1`."""
         raise errors.UnimplementedError(
             None, None, f"Random access is not implemented for dataset {type(self).__name__.strip('_')}."
         )
 
     def _table(self) -> Table | None:
-        """The table whose rows the elements are, if they are rows of one."""
+        """The table whose rows are the elements, if there is one."""
         return None
 
     def _chunks(self, run: Run) -> Iterator[Any]:
-        """The numbers of the rows that one iteration meets, where there is a table: see `rows`."""
+        """The row numbers of one iteration, if there is a table: see `rows`."""
         raise NotImplementedError
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        """The elements of one iteration, where there is none."""
+        """The elements of one iteration, if there is no table."""
         raise NotImplementedError
 
     def _texts(self, run: Run) -> Iterator[bytes] | None:
-        """The elements as Python's bytes, for those who put them together, if they are strings read one by one."""
+        """The elements as bytes, for readers that combine them, if they are strings read one by one."""
         return None
 
     def _iterate(self, run: Run) -> Iterator[Any]:
@@ -184,7 +182,7 @@ class DatasetBase:
 
     @property
     def element_spec(self) -> Any:
-        """What the elements look like: TensorSpecs in their structure.
+        """The spec of the elements: TensorSpecs in their structure.
 
         >>> import gradtape as tf
         >>> tf.data.Dataset.from_tensor_slices([[1, 2], [3, 4]]).batch(2).element_spec
@@ -199,20 +197,20 @@ class DatasetBase:
         return self._iterate(self._run())
 
     def _run(self, seeds: dict | None = None) -> Run:
-        """A new iteration, or one that repeats another whose seeds were noted."""
+        """A new iteration, or one that repeats another, given its recorded seeds."""
         return Run(self._deterministic() is not False, None, self, seeds)
 
     def _deterministic(self) -> bool | None:
-        """What the options say of the order in which threads give their elements."""
-        found = None
+        """The option for the order in which threads return elements."""
+        inherited = None
         for source in self._inputs:
             said = source._deterministic()
-            found = found if said is None else said
+            inherited = inherited if said is None else said
         own = None if self._options is None else self._options.deterministic
-        return found if own is None else own
+        return inherited if own is None else own
 
     def _first(self) -> Any:
-        """The first element, for those who can only tell from it what comes."""
+        """The first element, for stages that need one to know their spec."""
         with aside():
             for element in self._begin_pass():
                 return element
@@ -221,7 +219,7 @@ class DatasetBase:
         )
 
     def _example(self) -> Any:
-        """The first element; if there is none, one that could be: zeros, and datasets without elements."""
+        """The first element; if there is none, a possible one: zeros, and datasets without elements."""
         try:
             return self._first()
         except ValueError:
@@ -249,7 +247,7 @@ class DatasetBase:
         return f"<{type(self).__name__} element_spec={self.element_spec!r}>"
 
     def __copy__(self) -> Any:
-        return self  # it does not change
+        return self  # immutable
 
     def __deepcopy__(self, memo: dict) -> Any:
         return self
@@ -268,7 +266,7 @@ class DatasetBase:
         kinds.for_elements(self, *statement)
 
     def _argument_key(self) -> tuple:
-        """What traces of functions with this dataset as argument are recognised by: any like it will do."""
+        """The key of traces of functions with this dataset as argument, equal for all datasets that the trace accepts."""
         if self._key_found is None:
             kinds = self._kinds()
             self._key_found = ("dataset", self._size(), None if kinds is None else tuple(map(repr, kinds)))
@@ -279,7 +277,7 @@ class DatasetBase:
         return DatasetSpec(self.element_spec)
 
     def _placeholder(self) -> Any:
-        """What stands for the dataset while such a function is traced."""
+        """The placeholder of the dataset while such a function is traced."""
         return kinds.DatasetArgument(self)
 
     def as_numpy_iterator(self) -> Any:
@@ -303,28 +301,28 @@ class DatasetBase:
         """The only element.
 
         Raises:
-          InvalidArgumentError: if there is none, or more than one.
+          InvalidArgumentError: if there is no element, or more than one.
         """
         elements = iter(self)  # type: ignore[call-overload]
-        found = list(zip(elements, range(2), strict=False))
-        if len(found) != 1:
-            raise invalid("Dataset was empty." if not found else "Dataset had more than one element.")
-        return found[0][0]
+        pairs = list(zip(elements, range(2), strict=False))
+        if len(pairs) != 1:
+            raise invalid("Dataset was empty." if not pairs else "Dataset had more than one element.")
+        return pairs[0][0]
 
     def options(self) -> Options:
-        """The options of the dataset, those of its inputs included."""
+        """The options of the dataset, including those of its inputs."""
         merged = Options()
         for source in self._inputs:
             merged = merged.merge(source.options())
         return (merged if self._options is None else merged.merge(self._options))._frozen()
 
     def fingerprint(self) -> Any:
-        """A number that tells pipelines apart by their stages, settings and functions: the same in every program."""
+        """A number that identifies a pipeline by its stages, settings and functions: the same in every program."""
         digest = hashlib.sha256(self._description().encode()).digest()
         return ops.constant(int.from_bytes(digest[:8], "little"), dtypes.uint64)
 
     def _description(self) -> str:
-        """The stages and what they were told, in words."""
+        """The stages and their arguments, in words."""
         told = {name: value for name, value in vars(self).items() if isinstance(value, (bool, int, str))}
         function = getattr(getattr(self, "_function", None), "function", None)
         code = getattr(function, "__code__", None)

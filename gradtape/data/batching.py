@@ -36,7 +36,7 @@ def batch_size_of(value: Any, op: str) -> int:
 
 
 def stack(parts: Sequence[Any], spec: Any = None) -> Any:
-    """One part of several elements as a part of a batch. `spec` is what is known of the part."""
+    """One part of several elements as a part of a batch. `spec` is the known spec of the part."""
     first = parts[0]
     if is_composite(first):
         specs = [p._type_spec for p in parts]
@@ -59,14 +59,14 @@ def stack(parts: Sequence[Any], spec: Any = None) -> Any:
 
 
 class Batches(Unary):
-    """What `batch` and `padded_batch` have in common: how many batches of what size."""
+    """The common part of `batch` and `padded_batch`: the number and sizes of batches."""
 
     _op = "batch"
 
     def __init__(self, source: Any, batch_size: Any, drop_remainder: Any) -> None:
         super().__init__(source)
         self._count = batch_size_of(batch_size, self._op)
-        self._batch_size = self._count  # packages ask for it, to know whether elements are batches
+        self._batch_size = self._count  # packages read it to see whether elements are batches
         self._drop = bool(drop_remainder)
 
     def _size(self) -> int:
@@ -76,7 +76,7 @@ class Batches(Unary):
         return n // self._count if self._drop else -(-n // self._count)
 
     def _sizes(self) -> list[int] | None:
-        """The sizes of batches that will come, the usual one first; None if not all are known."""
+        """The sizes of the batches, the usual one first; None if not all are known."""
         n = self._input._size()
         if self._drop or n == INFINITE:
             return [self._count]
@@ -133,7 +133,7 @@ class _BatchDataset(Batches):
             if type(batch) is Failure:
                 if batch.interrupts:
                     yield batch
-                # One of the rows fails: a batch begins after it. From here on the rows are asked for one by one.
+                # A row cannot be made: a batch begins after it. From here on rows are read one by one.
                 left = Raising(rows.elements(table, chain((at,), cuts)))
                 yield from Guarded(by_count(left, self._count, self._drop, self._stacked))
                 return
@@ -142,7 +142,7 @@ class _BatchDataset(Batches):
 
 @resumable
 def by_count(source: Guarded, count: int, drop_remainder: bool, make: Callable[[list], Any]) -> Iterator[Any]:
-    """`make` of every `count` elements; the last ones may be fewer unless they are dropped."""
+    """`make` applied to every `count` elements; the last ones may be fewer unless they are dropped."""
     while True:
         elements = gathered(source, count)
         if type(elements) is Failure:
@@ -179,8 +179,8 @@ class _UnbatchDataset(Unary):
         kinds = self._input._kinds()
         if kinds is None:
             return None
-        found = [_rows_of(k) for k in kinds]
-        return [r for i, r in enumerate(found) if r not in found[:i]]
+        rows = [_rows_of(k) for k in kinds]
+        return [r for i, r in enumerate(rows) if r not in rows[:i]]
 
     def _size(self) -> int:
         n, spec = self._input._size(), self._input._spec()
@@ -236,7 +236,7 @@ def _unstacked(parts: Sequence[Any]) -> list[Sequence[Any]]:
 
 
 class _RebatchDataset(Unary):
-    """Batches cut anew."""
+    """Batches regrouped into other sizes."""
 
     def __init__(self, source: Any, batch_size: Any, drop_remainder: Any) -> None:
         super().__init__(source)

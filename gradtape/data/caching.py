@@ -31,7 +31,7 @@ class _CacheDataset(Unary):
         self._lock = Lock()
         self._kept: tuple[Table, list] | None = None
         self._list: list | None = None
-        self._found: dict[int, Any] = {}  # elements that were asked for by their number
+        self._found: dict[int, Any] = {}  # elements accessed by index
 
     def _at(self, index: int) -> Any:
         with self._lock:
@@ -45,7 +45,7 @@ class _CacheDataset(Unary):
         if self._kept is not None:
             return self._kept[0]
         table = self._input._table()
-        # What is computed is to be kept, not computed again.
+        # Computed rows are to be cached, not computed again.
         return None if table is None or table.is_computed else table
 
     def _chunks(self, run: Run) -> Iterator[Any]:
@@ -54,13 +54,13 @@ class _CacheDataset(Unary):
         return self._keep_chunks(self._input._table(), self._input._chunks(run))
 
     def _keep_chunks(self, table: Table, chunks: Iterator[Any]) -> Iterator[Any]:
-        kept = []
+        taken = []
         for chunk in chunks:
-            kept.append(chunk)
+            taken.append(chunk)
             yield chunk
         with self._lock:
             if self._kept is None:
-                self._kept = (table, kept)
+                self._kept = (table, taken)
 
     def _elements(self, run: Run) -> Iterator[Any]:
         if self._list is not None:
@@ -73,22 +73,22 @@ class _CacheDataset(Unary):
         return Raising(self._keep_elements(Guarded(self._input._iterate(run))))
 
     def _keep_elements(self, source: Iterator[Any]) -> Iterator[Any]:
-        kept = []
+        taken = []
         for element in source:
             if type(element) is not Failure:
-                kept.append(element)
+                taken.append(element)
             yield element
         with self._lock:
             if self._list is None and self._kept is None:
-                table = _as_table(kept)
+                table = _as_table(taken)
                 if table is None:
-                    self._list = kept
+                    self._list = taken
                 else:
-                    self._kept = (table, [range(len(kept))])
+                    self._kept = (table, [range(len(taken))])
 
 
 def _as_table(elements: list) -> Table | None:
-    """Elements of one shape as a table; None if they are not that, or there are none."""
+    """Elements of one shape as a table; None if shapes differ, or there are none."""
     if not elements:
         return None
     parts = columns(elements)
@@ -101,7 +101,7 @@ def _as_table(elements: list) -> Table | None:
 
 
 class _SnapshotDataset(_CacheDataset):
-    """As `cache` in a file, in a folder of its own."""
+    """The same as `cache` in a file, in a separate folder."""
 
     def __init__(self, source: Any, path: Any) -> None:
         folder = strings(path)[0]

@@ -1,4 +1,4 @@
-"""Several datasets as one: zip, concatenate, choose_from_datasets, sample_from_datasets."""
+"""Combines several datasets: zip, concatenate, choose_from_datasets, sample_from_datasets."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class _ZipDataset(Dataset):
             return None
         count = max(len(k) for k in kinds if k is not None)
         if count > 1:
-            # Batches of different sizes meet in step: the short ones come last in all of them, or nothing is known.
+            # Batch sizes of several inputs match if the short batches come last in all of them; otherwise nothing
+            # is known.
             sizes = {d._size() for d in self._inputs}
             if len(sizes) > 1 or any(len(k) not in (1, count) for k in kinds if k is not None):
                 return None
@@ -90,7 +91,7 @@ class _ZipDataset(Dataset):
 
 
 def _whole(parts: tuple) -> tuple:
-    """Parts side by side; raises what one of them could not be made for, when all were asked for."""
+    """Parts side by side; raises the error of a part that could not be made, after all were read."""
     failures = [part for part in parts if type(part) is Failure]
     if failures:
         raise next((f for f in failures if f.interrupts), failures[0]).error
@@ -98,7 +99,7 @@ def _whole(parts: tuple) -> tuple:
 
 
 def _outer(datasets: Any) -> Any:
-    """The structure of datasets with lists as leaves."""
+    """The structure of datasets, with lists as leaves."""
     if isinstance(datasets, list) or not nest.is_nested(datasets):
         return None
     kind = nest._kind(datasets)
@@ -107,16 +108,16 @@ def _outer(datasets: Any) -> Any:
 
 
 def _merged(datasets: Sequence[Any], look: bool) -> Any:
-    """The spec that covers the elements of all; TypeError if they are of different forms."""
+    """The spec that covers the elements of all datasets; TypeError if their structures differ."""
     specs = [d._spec(look) for d in datasets]
     if any(s is None for s in specs):
         return None
-    found = specs[0]
+    merged = specs[0]
     for other in specs[1:]:
-        if not same_form(found, other):
-            raise TypeError(f"Incompatible dataset elements:\n  {found} vs.   {other}")
-        found = common(found, other)
-    return found
+        if not same_form(merged, other):
+            raise TypeError(f"Incompatible dataset elements:\n  {merged} vs.   {other}")
+        merged = common(merged, other)
+    return merged
 
 
 class Several(Dataset):
@@ -169,7 +170,7 @@ class _ConcatenateDataset(Several):
 
 
 class _DirectedInterleaveDataset(Several):
-    """Elements of several datasets, in the order that a dataset of numbers says."""
+    """Elements of several datasets, in the order given by a dataset of indices."""
 
     def __init__(self, selector: Any, datasets: Sequence[Any], stop_on_empty: bool) -> None:
         super().__init__(datasets)
@@ -183,7 +184,7 @@ class _DirectedInterleaveDataset(Several):
         chosen, *sizes = [d._size() for d in self._inputs]
         if chosen != INFINITE:
             return UNKNOWN
-        # All go on, or one of them does that is never left.
+        # It is endless if all inputs are, or if one is that is never left.
         endless = all if self._stop else any
         return INFINITE if endless(s == INFINITE for s in sizes) else UNKNOWN
 
@@ -213,29 +214,29 @@ class _DirectedInterleaveDataset(Several):
 
 
 def _want_datasets(datasets: Any) -> list:
-    found = list(datasets)
-    if not found:
+    checked = list(datasets)
+    if not checked:
         raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
-    for d in found:
+    for d in checked:
         if not isinstance(d, DatasetBase):
             raise TypeError(f"Invalid `datasets`. Expected datasets; got {type(d)}.")
-    return found
+    return checked
 
 
 def choose_from_datasets(datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool) -> Any:
     """`Dataset.choose_from_datasets`."""
-    found = _want_datasets(datasets)
+    inputs = _want_datasets(datasets)
     spec = choice_dataset.element_spec
     if not (isinstance(spec, TensorSpec) and spec.dtype is dtypes.int64 and spec.shape.rank == 0):
         raise TypeError(
             "Invalid `choice_dataset`. Elements of `choice_dataset` must be scalar `tf.int64` tensors but are "
             f"{spec}."
         )
-    return _DirectedInterleaveDataset(choice_dataset, found, stop_on_empty_dataset)
+    return _DirectedInterleaveDataset(choice_dataset, inputs, stop_on_empty_dataset)
 
 
 class _Choices(Dataset):
-    """Numbers of datasets, drawn with probabilities that a dataset gives, again for each number."""
+    """Indices of datasets, drawn with probabilities from another dataset, new ones for each index."""
 
     def __init__(self, weights: Any, seed: Any, rerandomize: bool | None) -> None:
         self._seeds = _RandomDataset(seed, rerandomize).batch(2)
@@ -257,35 +258,35 @@ def sample_from_datasets(
     datasets: Any, weights: Any, seed: Any, stop_on_empty_dataset: bool, rerandomize: bool | None
 ) -> Any:
     """`Dataset.sample_from_datasets`."""
-    found = _want_datasets(datasets)
+    inputs = _want_datasets(datasets)
     if isinstance(weights, DatasetBase):
-        return _DirectedInterleaveDataset(_Choices(weights, seed, rerandomize), found, stop_on_empty_dataset)
+        return _DirectedInterleaveDataset(_Choices(weights, seed, rerandomize), inputs, stop_on_empty_dataset)
     if weights is None:
-        probabilities = ops.ones([len(found)])
+        probabilities = ops.ones([len(inputs)])
     else:
-        if isinstance(weights, _core.Tensor) and not weights.shape.is_compatible_with([len(found)]):
+        if isinstance(weights, _core.Tensor) and not weights.shape.is_compatible_with([len(inputs)]):
             raise ValueError(
                 "Invalid `weights`. The shape of `weights` should be compatible with `[len(datasets)]` but is "
                 f"{weights.shape}."
             )
         count = weights.shape[0] if isinstance(weights, _core.Tensor) else len(weights)
-        if count != len(found):
+        if count != len(inputs):
             raise ValueError(
                 "Invalid `weights`. `weights` should have the same length as `datasets` but got "
-                f"`len(weights)={count}` vs. `len(datasets)={len(found)}`."
+                f"`len(weights)={count}` vs. `len(datasets)={len(inputs)}`."
             )
         if not isinstance(weights, _core.Tensor):
-            pairs = [(d, w) for d, w in zip(found, weights, strict=True) if w > 0] or [
-                (found[0].take(0), 1.0)
+            pairs = [(d, w) for d, w in zip(inputs, weights, strict=True) if w > 0] or [
+                (inputs[0].take(0), 1.0)
             ]
-            found, weights = [d for d, _ in pairs], [w for _, w in pairs]
+            inputs, weights = [d for d, _ in pairs], [w for _, w in pairs]
         probabilities = ops.convert_to_tensor(weights)
         if not probabilities.dtype.is_floating:
             raise TypeError(
                 f"Invalid `weights`. `weights` type must be either `tf.float32` or `tf.float64` but is "
                 f"{probabilities.dtype}."
             )
-    if len(found) == 1:
-        return found[0]
+    if len(inputs) == 1:
+        return inputs[0]
     always = Dataset.from_tensors(probabilities).repeat()
-    return _DirectedInterleaveDataset(_Choices(always, seed, rerandomize), found, stop_on_empty_dataset)
+    return _DirectedInterleaveDataset(_Choices(always, seed, rerandomize), inputs, stop_on_empty_dataset)

@@ -25,7 +25,7 @@ _COLUMN_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dty
 
 
 class _Column:
-    """One column: its type, and what stands for an empty field (nothing: then it must not be empty)."""
+    """One column: its type, and the value of an empty field (None: it must not be empty)."""
 
     def __init__(self, given: Any) -> None:
         self.default: Any = None
@@ -58,7 +58,7 @@ class _Column:
         return value
 
     def part(self, value: Any) -> Any:
-        """A value, or a list of them, as a part of an element."""
+        """A value, or a list of values, as a part of an element."""
         if self.dtype is dtypes.string:
             return ops.convert_to_tensor(value, self.dtype)
         return ops.convert_to_tensor(np.asarray(value, self.dtype.as_numpy_dtype))
@@ -67,7 +67,7 @@ class _Column:
 def _rows(
     path: str, compression_type: Any, header: bool, delimiter: str, quotes: bool, encoding: str = "utf-8"
 ) -> Iterator[list[str]]:
-    """The rows of a file. Bytes that are no text in its encoding come back as they were."""
+    """The rows of a file. Bytes that are invalid in its encoding are preserved."""
     with open_file(path, compression_type) as file:
         lines = csv.reader(
             io.TextIOWrapper(file, encoding, errors="surrogateescape", newline=""),
@@ -89,10 +89,9 @@ class CsvDataset(Dataset):
 
     Args:
       filenames: a name, a list of names, or a dataset of names.
-      record_defaults: per column a dtype, whose fields must not be empty, or what stands for empty ones.
-      header: whether the first line of a file is none of values.
-      field_delim, use_quote_delim, na_value: how fields look.
-      select_cols, exclude_cols: numbers of the columns to take, or to leave.
+      record_defaults: for each column, a dtype if its fields must not be empty, or the value of empty ones. header:
+      whether to skip the first line of each file. field_delim, use_quote_delim, na_value: the format of fields.
+      select_cols, exclude_cols: the indices of columns to take, or to leave out.
     """
 
     def __init__(
@@ -153,15 +152,15 @@ class CsvDataset(Dataset):
 
 
 def _infer(fields: Sequence[str], na_value: str) -> Any:
-    """The type that all fields of a column can have."""
-    known = [f for f in fields if f not in ("", na_value)]
+    """The narrowest type that fits all fields of a column."""
+    texts = [f for f in fields if f not in ("", na_value)]
     for dtype in (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64):
         try:
             if dtype.is_integer:
                 limits = np.iinfo(dtype.as_numpy_dtype)
-                if all(limits.min <= int(f) <= limits.max for f in known):
+                if all(limits.min <= int(f) <= limits.max for f in texts):
                     return dtype
-            elif all(np.isfinite(dtype.as_numpy_dtype(float(f))) or not np.isfinite(float(f)) for f in known):
+            elif all(np.isfinite(dtype.as_numpy_dtype(float(f))) or not np.isfinite(float(f)) for f in texts):
                 return dtype
         except ValueError:
             continue
@@ -193,7 +192,7 @@ def make_csv_dataset(
 ) -> Any:
     """Batches of CSV files as dicts from column names to tensors, with the label beside them if it is named.
 
-    Types are found by looking at the first rows unless `column_defaults` says them.
+    Types are inferred from the first rows unless `column_defaults` gives them.
     """
     try:
         files = list_files(file_pattern, False, None)
@@ -224,13 +223,13 @@ def make_csv_dataset(
         columns = _inferred_columns(names, how, header, chosen, na_value, num_rows_for_inference)
     else:
         columns = [_Column(d) for d in column_defaults]
-    made: Any = _CsvRows(names, columns, chosen, how, header, na_value)
+    dataset: Any = _CsvRows(names, columns, chosen, how, header, na_value)
     if ignore_errors:
-        made = made.ignore_errors()
+        dataset = dataset.ignore_errors()
     if shuffle:
-        made = made.shuffle(shuffle_buffer_size, shuffle_seed)
-    made = made.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
-    by_name = _Named(made, labels, label_name)
+        dataset = dataset.shuffle(shuffle_buffer_size, shuffle_seed)
+    dataset = dataset.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
+    by_name = _Named(dataset, labels, label_name)
     return by_name.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
 
 

@@ -1,4 +1,4 @@
-"""`tf.data.Dataset`: the methods that make datasets. The kinds of datasets live in the files beside it."""
+"""`tf.data.Dataset`: its methods. The kinds of datasets are in the other files of this folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradtape.data.base import DatasetBase
 
 
 class Dataset(DatasetBase):
-    """A sequence of elements, which are nests of tensors, made step by step by a pipeline.
+    """A sequence of elements, which are nests of tensors, produced step by step by a pipeline.
 
     >>> import gradtape as tf
     >>> ds = tf.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0]).map(lambda x: x * 2).batch(2)
@@ -21,7 +21,7 @@ class Dataset(DatasetBase):
     [6.]
     """
 
-    # ---- where elements come from -------------------------------------------------------------------
+    # ---- sources --------------------------------------------------------------------------------
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
@@ -51,10 +51,10 @@ class Dataset(DatasetBase):
         output_signature: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """A dataset of what a generator function yields.
+        """A dataset of the values that a generator function yields.
 
         Args:
-          generator: called for each iteration; returns something to iterate over.
+          generator: called for each iteration; returns an iterable.
           output_types, output_shapes: dtypes and shapes in the structure of an element, or
           output_signature: TensorSpecs in that structure.
           args: passed to `generator` as NumPy values.
@@ -68,14 +68,14 @@ class Dataset(DatasetBase):
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Dataset:
-        """The numbers start, start + step, ... without an end."""
+        """The numbers start, start + step, ..., endlessly."""
         return kinds._CounterDataset(start, step, dtype)
 
     @staticmethod
     def random(
         seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
     ) -> Dataset:
-        """Random integers from 0 to 2**32 - 1, as int64, without an end."""
+        """Random integers from 0 to 2**32 - 1, as int64, endlessly."""
         return kinds._RandomDataset(seed, rerandomize_each_iteration)
 
     @staticmethod
@@ -91,7 +91,7 @@ class Dataset(DatasetBase):
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
-        """The elements of several datasets side by side, as long as all have one."""
+        """Tuples of elements of several datasets, until one of them ends."""
         if not args and datasets is None:
             raise TypeError("Must pass at least one dataset to `zip`.")
         if args and datasets is not None:
@@ -102,7 +102,7 @@ class Dataset(DatasetBase):
     def choose_from_datasets(
         datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool = True
     ) -> Dataset:
-        """The elements of several datasets, in the order that `choice_dataset` (of int64 numbers) says."""
+        """The elements of several datasets, in the order given by `choice_dataset` (of int64 indices)."""
         return kinds.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
     @staticmethod
@@ -126,16 +126,16 @@ class Dataset(DatasetBase):
         reader_func: Any = None,
         wait: bool = False,
     ) -> Dataset:
-        """What `save` wrote."""
+        """The dataset that `save` wrote."""
         return kinds.load(path, element_spec, compression, reader_func)
 
     def save(
         self, path: Any, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
     ) -> None:
-        """Writes the elements to a folder, in a form of gradtape's own."""
+        """Writes the elements to a folder, in gradtape's own format."""
         kinds.save(self, path, compression, shard_func)
 
-    # ---- which elements, in which order ---------------------------------------------------------------
+    # ---- selection and order -------------------------------------------------------------------------
 
     def shuffle(
         self,
@@ -146,13 +146,13 @@ class Dataset(DatasetBase):
     ) -> Dataset:
         """The elements in random order, drawn from a buffer of `buffer_size` of them.
 
-        The same seed (or global seed, see `tf.random.set_seed`) gives the order that TensorFlow gives. Each
-        iteration has another one unless `reshuffle_each_iteration` is False.
+        The same seed (or global seed, see `tf.random.set_seed`) gives the same order as in TensorFlow. Each
+        iteration has another order unless `reshuffle_each_iteration` is False.
         """
         return kinds._ShuffleDataset(self, buffer_size, seed, reshuffle_each_iteration)
 
     def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
-        """The elements `count` times over; without an end if it is None or -1."""
+        """The elements `count` times; endlessly if it is None or -1."""
         return kinds._RepeatDataset(self, count)
 
     def take(self, count: Any, name: str | None = None) -> Dataset:
@@ -160,15 +160,15 @@ class Dataset(DatasetBase):
         return kinds._TakeDataset(self, count)
 
     def skip(self, count: Any, name: str | None = None) -> Dataset:
-        """All but the first `count` elements; none if it is -1."""
+        """All but the first `count` elements; no elements if it is -1."""
         return kinds._SkipDataset(self, count)
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
-        """Every `num_shards`-th element, from number `index` on."""
+        """Every `num_shards`-th element, from index `index` on."""
         return kinds._ShardDataset(self, num_shards, index)
 
     def cache(self, filename: Any = "", name: str | None = None) -> Dataset:
-        """The same elements, kept in memory (or in a file) after the first full iteration."""
+        """The same elements, cached in memory (or in a file) during the first full iteration."""
         return kinds._CacheDataset(self, filename)
 
     def snapshot(
@@ -179,7 +179,7 @@ class Dataset(DatasetBase):
         shard_func: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """The same elements, kept in a folder after the first full iteration."""
+        """The same elements, cached in a folder during the first full iteration."""
         return kinds._SnapshotDataset(self, path)
 
     def concatenate(self, dataset: Any, name: str | None = None) -> Dataset:
@@ -187,18 +187,17 @@ class Dataset(DatasetBase):
         return kinds._ConcatenateDataset(self, dataset)
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
-        """Pairs of a number, counted from `start` in int64, and an element."""
+        """Pairs of an int64 index, counted from `start`, and an element."""
         return Dataset.zip((Dataset.counter(start), self))
 
     def unique(self, name: str | None = None) -> Dataset:
-        """Each element once, where it comes first."""
+        """Each distinct element once, at its first occurrence."""
         return kinds._UniqueDataset(self)
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
-        """The same elements, made up to `buffer_size` ahead on a thread of their own.
+        """The same elements, made up to `buffer_size` ahead on a separate thread.
 
-        Where making an element takes less time than handing it from thread to thread, it is made when it is
-        asked for.
+        If making an element takes less time than passing it between threads, it is made when it is needed.
         """
         return kinds._PrefetchDataset(self, buffer_size)
 
@@ -213,10 +212,11 @@ class Dataset(DatasetBase):
         use_unbounded_threadpool: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """`map_func` of every element: of the parts of a tuple as arguments.
+        """`map_func` of every element; the parts of a tuple are separate arguments.
 
-        The function is traced, as by `tf.function`; what cannot be traced runs eagerly. With `num_parallel_calls` it
-        runs on threads; the order stays that of the elements unless `deterministic` (or that of the options) is False.
+        The function is traced, as by `tf.function`; functions that cannot be traced run eagerly. With
+        `num_parallel_calls` it runs on several threads; the order is preserved unless `deterministic` (or the
+        option of that name) is False.
         """
         if synchronous and num_parallel_calls is not None:
             raise ValueError(
@@ -226,15 +226,15 @@ class Dataset(DatasetBase):
         return kinds._MapDataset(self, map_func, num_parallel_calls, deterministic)
 
     def filter(self, predicate: Callable, name: str | None = None) -> Dataset:
-        """The elements of which `predicate` is true."""
+        """The elements for which `predicate` is true."""
         return kinds._FilterDataset(self, predicate)
 
     def take_while(self, predicate: Callable, name: str | None = None) -> Dataset:
-        """The elements before the first of which `predicate` is false."""
+        """The elements before the first one for which `predicate` is false."""
         return kinds._TakeWhileDataset(self, predicate)
 
     def scan(self, initial_state: Any, scan_func: Callable, name: str | None = None) -> Dataset:
-        """Outputs of `state, output = scan_func(state, element)`."""
+        """The outputs of `state, output = scan_func(state, element)`."""
         return kinds._ScanDataset(self, initial_state, scan_func)
 
     def reduce(self, initial_state: Any, reduce_func: Callable, name: str | None = None) -> Any:
@@ -247,7 +247,7 @@ class Dataset(DatasetBase):
         return kinds.reduce(self, initial_state, reduce_func)
 
     def flat_map(self, map_func: Callable, name: str | None = None) -> Dataset:
-        """The elements of the datasets that `map_func` makes of the elements, one after the other."""
+        """The elements of the datasets that `map_func` returns, one dataset after the other."""
         return kinds._FlatMapDataset(self, map_func)
 
     def interleave(
@@ -259,29 +259,30 @@ class Dataset(DatasetBase):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """As `flat_map`, but over `cycle_length` of the datasets in turns of `block_length` elements."""
+        """Like `flat_map`, but cycles through `cycle_length` of the datasets, taking `block_length` elements from
+        each."""
         return kinds._InterleaveDataset(
             self, map_func, cycle_length, block_length, num_parallel_calls, deterministic
         )
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
-        """The elements whose making raised no error."""
+        """The elements that could be made without an error."""
         return kinds._IgnoreErrorsDataset(self, log_warning)
 
     def apply(self, transformation_func: Callable) -> Dataset:
         """`transformation_func(self)`, for steps written as functions."""
-        made = transformation_func(self)
-        if not isinstance(made, DatasetBase):
+        result = transformation_func(self)
+        if not isinstance(result, DatasetBase):
             raise TypeError(
-                f"`transformation_func` must return a `tf.data.Dataset` object. Got {type(made)}."
+                f"`transformation_func` must return a `tf.data.Dataset` object. Got {type(result)}."
             )
-        return made  # type: ignore[return-value]
+        return result  # type: ignore[return-value]
 
     def rejection_resample(
         self, class_func: Callable, target_dist: Any, initial_dist: Any = None, seed: Any = None,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """Pairs of a class and an element, some left out so that classes come as often as `target_dist` says."""
+        """Pairs of a class and an element; some are left out, so that classes have the frequencies `target_dist`."""
         return kinds.rejection_resample(self, class_func, target_dist, initial_dist, seed)
 
     # ---- batches --------------------------------------------------------------------------------------
@@ -305,14 +306,14 @@ class Dataset(DatasetBase):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """As `batch`, with elements made equally long by zeros, or `padding_values`."""
+        """Like `batch`, with elements padded to the same length by zeros, or `padding_values`."""
         return kinds._PaddedBatchDataset(self, batch_size, padded_shapes, padding_values, drop_remainder)
 
     def ragged_batch(
         self, batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = dtypes.int64,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """As `batch`, with ragged tensors for parts whose sizes differ from element to element.
+        """Like `batch`, with ragged tensors for parts whose sizes differ between elements.
 
         >>> import gradtape as tf
         >>> ds = tf.data.Dataset.range(4).map(lambda n: tf.range(n)).ragged_batch(2)
@@ -322,7 +323,7 @@ class Dataset(DatasetBase):
         return kinds._RaggedBatchDataset(self, batch_size, drop_remainder, row_splits_dtype)
 
     def sparse_batch(self, batch_size: Any, row_shape: Any, name: str | None = None) -> Dataset:
-        """Tensors of different sizes as rows of sparse tensors; a size of `row_shape` that is None is the longest."""
+        """Tensors of different sizes as rows of sparse tensors; None in `row_shape` means the largest size."""
         return kinds._SparseBatchDataset(self, batch_size, row_shape)
 
     def unbatch(self, name: str | None = None) -> Dataset:
@@ -330,7 +331,7 @@ class Dataset(DatasetBase):
         return kinds._UnbatchDataset(self)
 
     def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
-        """Batches cut anew into `batch_size` rows, or into sizes that take turns if that is a list."""
+        """Batches regrouped into `batch_size` rows, or, for a list, into these sizes in turn."""
         return kinds._RebatchDataset(self, batch_size, drop_remainder)
 
     def window(
@@ -341,7 +342,7 @@ class Dataset(DatasetBase):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """Datasets of `size` elements, `stride` apart; the next window starts `shift` elements later."""
+        """Datasets of `size` elements, `stride` apart; each window starts `shift` elements after the one before."""
         return kinds._WindowDataset(self, size, shift, stride, drop_remainder)
 
     def group_by_window(
@@ -352,7 +353,7 @@ class Dataset(DatasetBase):
         window_size_func: Callable | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """Collects elements by a key, and makes of every `window_size` of them a dataset by `reduce_func`."""
+        """Collects elements by a key; `reduce_func` turns every `window_size` of them into a dataset."""
         return kinds._GroupByWindowDataset(self, key_func, reduce_func, window_size, window_size_func)
 
     def bucket_by_sequence_length(
@@ -379,7 +380,7 @@ class Dataset(DatasetBase):
 
 
 class Unary(Dataset):
-    """A dataset made of another, with elements of the same kinds unless a subclass says otherwise."""
+    """A dataset derived from another, with elements of the same kinds unless a subclass says otherwise."""
 
     def __init__(self, source: Any) -> None:
         super().__init__(source)

@@ -1,4 +1,4 @@
-"""`tf.data.experimental`: older names of what is in `Dataset`, as functions for `Dataset.apply`."""
+"""`tf.data.experimental`: older names of methods of `Dataset`, as functions for `Dataset.apply`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SHARD_HINT = -1
 
 
 def _step(method: str) -> Callable:
-    """A function that makes a step for `Dataset.apply` out of a method's name."""
+    """A function that returns steps for `Dataset.apply`, from the name of a method."""
 
     def make(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
         return lambda dataset: getattr(dataset, method)(*args, **kwargs)
@@ -117,25 +117,25 @@ def copy_to_device(target_device: Any, source_device: Any = "/cpu:0") -> Callabl
 
 
 def assert_cardinality(expected_cardinality: Any) -> Callable[[Any], Any]:
-    """A step for `Dataset.apply`: says how many elements there are; an error if that is not so."""
+    """A step for `Dataset.apply`: declares the number of elements; a different number is an error."""
     return lambda dataset: AssertCardinality(dataset, expected_cardinality)
 
 
 def pad_to_cardinality(cardinality: Any, mask_key: str = "valid") -> Callable[[Any], Any]:
-    """A step for `Dataset.apply`: adds elements of zeros to a dataset of dicts, and a part that tells them."""
-    wanted = number(cardinality, "pad_to_cardinality", "cardinality")
+    """A step for `Dataset.apply`: pads a dataset of dicts with elements of zeros, and adds a mask of valid elements."""
+    count = number(cardinality, "pad_to_cardinality", "cardinality")
 
     def pad(dataset: Any) -> Any:
         spec, size = dataset.element_spec, dataset._size()
         if not isinstance(spec, dict):
             raise ValueError(f"pad_to_cardinality: expected elements that are dicts; got {spec}.")
-        if size < 0 or size > wanted:
+        if size < 0 or size > count:
             raise ValueError(
-                f"pad_to_cardinality: expected a dataset of at most {wanted} elements, whose number is known; got {size}."
+                f"pad_to_cardinality: expected a dataset of at most {count} elements, whose number is known; got {size}."
             )
         zeros = nest.map_structure(lambda s: ops.zeros([d or 0 for d in s.shape], s.dtype), spec)
         filler = Dataset.from_tensors({**zeros, mask_key: False}).repeat()
-        return dataset.map(lambda x: {**x, mask_key: True}).concatenate(filler).take(wanted)
+        return dataset.map(lambda x: {**x, mask_key: True}).concatenate(filler).take(count)
 
     return pad
 
@@ -154,7 +154,7 @@ def get_single_element(dataset: Any) -> Any:
 
 
 def get_structure(dataset_or_iterator: Any) -> Any:
-    """What the elements look like."""
+    """The spec of the elements."""
     try:
         return dataset_or_iterator.element_spec
     except AttributeError:
@@ -170,12 +170,12 @@ def get_next_as_optional(iterator: Any) -> Any:
 
 
 def at(dataset: Any, index: Any) -> Any:
-    """The element with a number, without an iteration. Datasets that are shuffled have an order of its own for it.
+    """The element at an index, without iterating. Shuffled datasets have a separate order for this.
 
     Raises:
-      OutOfRangeError: if there is none.
-      FailedPreconditionError: if the number of elements is not known, or there is no end.
-      UnimplementedError: if the elements are only known one after the other, as those of generators and filters.
+      OutOfRangeError: if there is no such element.
+      FailedPreconditionError: if the number of elements is unknown or infinite.
+      UnimplementedError: if elements can only be made in sequence, as by generators and filters.
     """
     place, size = number(index, "at", "index"), dataset._size()
     if type(dataset)._at is not Dataset._at and size >= 0 and not 0 <= place < size:
@@ -190,50 +190,50 @@ def at(dataset: Any, index: Any) -> Any:
 
 
 def choose_from_datasets(datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool = False) -> Any:
-    """As `Dataset.choose_from_datasets`."""
+    """The same as `Dataset.choose_from_datasets`."""
     return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
 
 def sample_from_datasets(
     datasets: Any, weights: Any = None, seed: Any = None, stop_on_empty_dataset: bool = False
 ) -> Any:
-    """As `Dataset.sample_from_datasets`."""
+    """The same as `Dataset.sample_from_datasets`."""
     return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
 
 
 def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Any:  # noqa: N802
-    """As `Dataset.counter`."""
+    """The same as `Dataset.counter`."""
     return Dataset.counter(start, step, dtype)
 
 
 def RandomDataset(seed: Any = None, rerandomize_each_iteration: Any = None, name: Any = None) -> Any:  # noqa: N802
-    """As `Dataset.random`."""
+    """The same as `Dataset.random`."""
     return Dataset.random(seed, rerandomize_each_iteration)
 
 
 def from_list(elements: Any, name: str | None = None) -> Any:
-    """A dataset of the elements of a list, which have one structure."""
+    """A dataset of the elements of a list, which must have the same structure."""
     if not elements:
         raise ValueError("Invalid `elements`. `elements` should not be empty. If you want an empty dataset, use "
                          "`tf.data.Dataset.range(0)`.")  # fmt: skip
-    made = [normalise(e) for e in elements]
-    for e in made[1:]:
+    normalised = [normalise(e) for e in elements]
+    for e in normalised[1:]:
         try:
-            nest.assert_same_structure(made[0], e)
+            nest.assert_same_structure(normalised[0], e)
         except (TypeError, ValueError) as error:
             raise ValueError(f"Elements have different structures: {error}") from error
-    return ListDataset(made)
+    return ListDataset(normalised)
 
 
 def save(
     dataset: Any, path: Any, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
 ) -> None:
-    """As `Dataset.save`."""
+    """The same as `Dataset.save`."""
     dataset.save(path, compression, shard_func, checkpoint_args)
 
 
 def load(path: Any, element_spec: Any = None, compression: Any = None, reader_func: Any = None) -> Any:
-    """As `Dataset.load`."""
+    """The same as `Dataset.load`."""
     return Dataset.load(path, element_spec, compression, reader_func)
 
 
@@ -246,14 +246,14 @@ def enable_debug_mode() -> None:
 
 
 class Reducer:
-    """Three functions that make one value of many: of a first state, of the next one, of the result."""
+    """Three functions that combine values: the initial state, the next state, and the result."""
 
     def __init__(self, init_func: Callable, reduce_func: Callable, finalize_func: Callable) -> None:
         self.init_func, self.reduce_func, self.finalize_func = init_func, reduce_func, finalize_func
 
 
 class _GroupByReducer(Unary):
-    """One value per key, made by a reducer."""
+    """One value per key, computed by a reducer."""
 
     def __init__(self, source: Any, key_func: Callable, reducer: Reducer) -> None:
         super().__init__(source)

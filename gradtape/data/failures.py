@@ -1,9 +1,9 @@
-"""Errors that do not end an iteration: a caller that catches one may ask for the next element, as in TensorFlow.
+"""Errors that do not end an iteration: after catching one, a caller may ask for the next element, as in TensorFlow.
 
-A Python generator is over once an exception has passed through it. So steps that are written as generators never see
-one: `resumable` gives them a *failure* in place of the element that could not be made. They pass it on in its turn,
-and it is raised after them. Ctrl-C takes the same path, so that nothing after it is lost either; but it `interrupts`:
-no step may keep it back, or answer it by trying something else.
+A Python generator ends once an exception has passed through it. So steps written as generators never see one:
+`resumable` gives them a *failure* in place of the element that could not be made. They pass it on in sequence, and
+it is raised at the end of the pipeline. Ctrl-C takes the same path, so that nothing after it is lost; but it
+`interrupts`: no step may hold it back, or react by trying something else.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Raising:
 
 
 def resumable(step: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-    """A generator function over `source`, its first argument, that goes on after errors of the source.
+    """A generator function over `source`, its first argument, that continues after errors of the source.
 
-    It meets failures, and yields them (or others) where errors are to be raised.
+    It gets failures, and yields them (or others) where errors are to be raised.
     """
 
     @wraps(step)
@@ -106,22 +106,22 @@ def flattened(source: Iterator[Any], begin: Callable[[Any], Iterator[Any]]) -> I
 
 
 def gathered(source: Guarded, count: int) -> Any:
-    """The next elements: a list of `count`, or of as many as there are; the failure if one could not be made."""
-    found: list = []
-    while len(found) < count:
+    """The next elements: a list of `count`, or as many as there are; the failure if one could not be made."""
+    out: list = []
+    while len(out) < count:
         try:
             element = next(source)
         except StopIteration:
             break
         if type(element) is Failure:
             return element
-        found.append(element)
-    return found
+        out.append(element)
+    return out
 
 
-def filled(held: list, count: int, source: Guarded) -> Iterator[Failure]:
-    """Puts elements and failures into a list until there are `count`, if there are as many. Yields interrupts."""
-    while len(held) < count:
+def filled(out: list, count: int, source: Guarded) -> Iterator[Failure]:
+    """Appends elements and failures to a list until it has `count`, or the source ends. Yields interrupts."""
+    while len(out) < count:
         try:
             element = next(source)
         except StopIteration:
@@ -129,7 +129,7 @@ def filled(held: list, count: int, source: Guarded) -> Iterator[Failure]:
         if type(element) is Failure and element.interrupts:
             yield element
         else:
-            held.append(element)
+            out.append(element)
 
 
 def attempt(function: Callable, *args: Any) -> Any:

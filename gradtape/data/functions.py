@@ -1,8 +1,8 @@
-"""Functions that users give to datasets: traced like TensorFlow traces them, or run eagerly.
+"""User functions of datasets: traced as in TensorFlow, or run eagerly.
 
-A function is traced once per kind of element, so that its Python code (prints, counters) runs once and
-its ops run as one program. What cannot be traced runs eagerly, element by element: functions of
-datasets, and those whose results have no shape before they have a value.
+A function is traced once per kind of element, so that its Python code (prints, counters) runs once and its ops run
+as one program. Functions that cannot be traced run eagerly, element by element: functions of datasets, and
+functions whose results have shapes that depend on values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _debug = False
 
 
 def set_debug(on: bool) -> None:
-    """Makes every function of datasets run eagerly, for debuggers and prints."""
+    """Makes all user functions of datasets run eagerly, for debuggers and prints."""
     global _debug
     _debug = on
 
@@ -54,13 +54,10 @@ def arguments(element: Any) -> tuple:
 
 
 class DataFunction:
-    """A function of the user's over elements.
+    """A user function of elements.
 
-    Args:
-      function: what the user gave.
-      name: the method it was given to, for messages.
-      finish: makes an element of what it returns.
-      eager: whether it is never traced, as those that return datasets.
+    Args: function: the user's function. name: the method that it was passed to, for messages. finish: turns its
+    result into an element. eager: whether it is never traced, for functions that return datasets.
     """
 
     def __init__(
@@ -81,32 +78,32 @@ class DataFunction:
         self._known: dict[tuple, TracedFunction | None] = {}  # None: runs eagerly
         self._statics: dict[str, Any] = {}
         self._lock = Lock()
-        self.pure = False  # whether it does nothing but compute; known once it is traced
-        # Every stage of a pipeline converts by itself: the wrapper below is no code of the user's.
+        self.pure = False  # whether it has no side effects; known once it is traced
+        # Every stage of a pipeline converts its function itself; the wrapper below is not user code.
         self._traced = Function(self._body, name=f"Dataset.{name}", autograph=False)
 
     def _as_element(self, result: Any) -> Any:
         try:
-            made = normalise(tuple(result) if isinstance(result, list) else result)
+            element = normalise(tuple(result) if isinstance(result, list) else result)
         except (TypeError, ValueError) as e:
             raise TypeError(
                 f"Unsupported return value from function passed to Dataset.{self.name}(): {result!r}. {e}"
             ) from e
-        if all(part is None for part in nest.flatten(made)):
+        if all(part is None for part in nest.flatten(element)):
             raise invalid(
                 f"Dataset.{self.name}: the function returned {result!r}; expected tensors. Hint: a `return`."
             )
-        return made
+        return element
 
     def _body(self, *args: Any) -> Any:
-        given = nest.map_structure(lambda x: x, args)  # dicts of its own: `(d, d.pop("label"))` is usual
+        given = nest.map_structure(lambda x: x, args)  # a copy, because `(d, d.pop("label"))` is common
         result = self._finish(convert(self.function)(*given))
         if not all(is_tensor(x) or isinstance(x, CompositeTensor) for x in nest.flatten(result)):
             raise Untraceable("it returns datasets or None")
         return result
 
     def _kind(self, flat: list) -> tuple | None:
-        """What a call is recognised by; None if it cannot be traced."""
+        """The key of a call; None if it cannot be traced."""
         if self._eager or _debug or not all(map(is_tensor, flat)):
             return None
         return tuple([(t.dtype._code, t._dims) for t in flat])
@@ -115,11 +112,11 @@ class DataFunction:
         with self._lock:
             if kind not in self._known:
                 try:
-                    # Whatever is drawn while tracing must not disturb the program's random numbers.
+                    # Random numbers drawn while tracing must not affect those of the program.
                     with aside(), _random.isolated(_random.isolated_seeds()):
                         concrete, created = self._traced._trace(Given(args, {}), NATIVE)
                         if created:
-                            # They exist now: the trace to keep is one that only uses them.
+                            # The variables exist now: the trace that is kept only uses them.
                             concrete, created = self._traced._trace(Given(args, {}), NATIVE)
                         if created:
                             raise ValueError(_ONCE)
@@ -147,7 +144,7 @@ class DataFunction:
         return self._finish(self.function(*args))
 
     def with_seeds(self, seeds: _random.Seeds) -> Callable:
-        """The function with a state of random numbers that is not the program's."""
+        """The function with its own state of random numbers."""
 
         def call(*args: Any) -> Any:
             if self.pure:
@@ -155,12 +152,12 @@ class DataFunction:
             try:
                 with _random.isolated(seeds):
                     return self(*args)
-            except StopIteration as e:  # it would end the iteration
+            except StopIteration as e:  # would end the iteration
                 raise invalid(f"Function invocation produced OutOfRangeError: StopIteration: {e}") from e
 
         return call
 
-    # ---- what is known before there are values ----------------------------------------------------
+    # ---- static shapes and types ------------------------------------------------------------------
 
     def concrete(self, specs: tuple) -> TracedFunction | None:
         """The trace for arguments of these specs, if they are known and it can be traced."""
@@ -172,24 +169,26 @@ class DataFunction:
         return self._trace(kind, nest.map_structure(_placeholder, specs))
 
     def result(self, specs: tuple) -> Any:
-        """The spec of the result for arguments of fully known specs; None if that needs values."""
+        """The spec of the result for fully known specs; None if it depends on values."""
         concrete = self.concrete(specs)
         if concrete is None:
             return None
-        found = [TensorSpec(v.shape, dtypes.BY_CODE[v.dtype]) for v in concrete.graph_function.graph.outputs]
-        flat = concrete._unplaced(found)
+        output_specs = [
+            TensorSpec(v.shape, dtypes.BY_CODE[v.dtype]) for v in concrete.graph_function.graph.outputs
+        ]
+        flat = concrete._unplaced(output_specs)
         structure = concrete._structure
         if structure is None:
             return flat[0]
         return map_parts(lambda parts: parts.spec, nest.pack_sequence_as(structure, flat))
 
     def result_of(self, specs: tuple) -> Any:
-        """The spec of the result for arguments some of whose sizes are not known; None if that needs values."""
-        found = self.result(specs) if is_defined(specs) else None
-        return self._static(specs) if found is None else found
+        """The spec of the result for specs with unknown sizes; None if it depends on values."""
+        exact = self.result(specs) if is_defined(specs) else None
+        return self._static(specs) if exact is None else exact
 
     def _static(self, specs: tuple) -> Any:
-        """The spec of the result as a trace for unknown sizes has it."""
+        """The spec of the result, from a trace for unknown sizes."""
         if (
             self._eager
             or _debug
@@ -202,15 +201,15 @@ class DataFunction:
                 with aside(), _random.isolated(_random.isolated_seeds()):
                     concrete = self._traced.get_concrete_function(*specs)
                 self._statics[key] = spec_of(concrete.structured_outputs)
-            except Exception:  # it shows when the function runs
+            except Exception:  # raised when the function runs
                 self._statics[key] = None
         return self._statics[key]
 
     def sketch(self, specs: tuple) -> Any:
-        """What the function returns for symbols of these specs, and empty datasets; None if it needs more than that.
+        """The result of the function for symbols of these specs, and empty datasets; None if it needs more.
 
         Raises:
-          TypeError: if it does not take such arguments, or returns something else than it should.
+          TypeError: if it does not take such arguments, or returns something of a wrong type.
         """
         with contextlib.suppress(ValueError):
             inspect.signature(self.function).bind(*specs)
@@ -233,7 +232,7 @@ def _symbolic_argument(spec: Any, graph: Graph) -> Any:
 
 
 def _is_ours(error: Exception) -> bool:
-    """Whether an op of ours, and not the user, wanted the value of a symbol: then it runs eagerly."""
+    """Whether an op of ours, not the user, needed the value of a symbol; then the function runs eagerly."""
     words = str(error)
     if "is not valid; expected" in words and "<tf.Tensor '" in words:
         return True  # a shape that depends on values
@@ -242,7 +241,7 @@ def _is_ours(error: Exception) -> bool:
     trace, module = error.__traceback__, ""
     while trace is not None:
         name = trace.tb_frame.f_globals.get("__name__", "")
-        if name != "gradtape._src.tensors.tensor":  # conversions, which the user asks for as well
+        if name != "gradtape._src.tensors.tensor":  # conversions, which user code calls as well
             module = name
         trace = trace.tb_next
     return module.startswith("gradtape.") and module != __name__
@@ -260,7 +259,7 @@ def _placeholder(spec: TensorSpec) -> Any:
 
 
 def spec_of_result(function: DataFunction, args: tuple) -> Any:
-    """The spec of one result; sizes are left open, for the next one may have others."""
+    """The spec of one result, with open sizes, because the next one may have others."""
 
     def opened(s: Any) -> Any:
         if isinstance(s, TensorSpec):

@@ -1,4 +1,4 @@
-"""`from_generator`: datasets of what Python generators yield."""
+"""`from_generator`: datasets of the values that Python generators yield."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MISFIT = "did not match the expected structure. The expected structure was"
 
 
 class _GeneratorDataset(Dataset):
-    """What a generator yields, checked against a signature."""
+    """The values of a generator, checked against a signature."""
 
     def __init__(
         self, generator: Callable, output_types: Any, output_shapes: Any, args: Any, output_signature: Any
@@ -31,7 +31,7 @@ class _GeneratorDataset(Dataset):
         self._signature = _signature(output_types, output_shapes, output_signature)
         self._specs = nest.flatten(self._signature)
         self._is_nested = nest.is_nested(self._signature)
-        # As in TensorFlow: then 1.5 becomes 1 for an int32, else it is refused.
+        # As in TensorFlow: then 1.5 becomes 1 for int32; otherwise it is an error.
         self._through_arrays = (
             self._is_nested
             or getattr(self._specs[0], "shape", None) is not None
@@ -68,25 +68,25 @@ class _GeneratorDataset(Dataset):
         try:
             is_tensor = isinstance(value, (_core.Tensor, _core.Variable))
             if is_tensor or spec.dtype is dtypes.string or not self._through_arrays:
-                made = ops.convert_to_tensor(value, spec.dtype)
+                tensor = ops.convert_to_tensor(value, spec.dtype)
             else:
-                made = ops.convert_to_tensor(np.asarray(value, dtype=spec.dtype.as_numpy_dtype), spec.dtype)
+                tensor = ops.convert_to_tensor(np.asarray(value, dtype=spec.dtype.as_numpy_dtype), spec.dtype)
         except (TypeError, ValueError, OverflowError) as e:
             wrong = "could not be converted to the expected type. The expected type was"
             what = f"{wrong} {spec.dtype.name}" if self._through_arrays else f"{_MISFIT} {spec}"
             raise invalid(
                 f"TypeError: `generator` yielded an element that {what}, but the yielded element was {value}."
             ) from e
-        if not spec.shape.is_compatible_with(made.shape):
+        if not spec.shape.is_compatible_with(tensor.shape):
             raise invalid(
-                f"TypeError: `generator` yielded an element of shape {made.shape} where an element of shape {spec.shape} "
+                f"TypeError: `generator` yielded an element of shape {tensor.shape} where an element of shape {spec.shape} "
                 "was expected."
             )
-        return made
+        return tensor
 
 
 class _Yielded:
-    """What a generator yields. Unlike a generator over it, it goes on after an error if what it iterates over does."""
+    """The values of a generator. Unlike a Python generator, it can continue after an error, if its source can."""
 
     def __init__(self, generator: Callable, args: Sequence[Any]) -> None:
         self._begin = lambda: generator(*args)
@@ -96,7 +96,7 @@ class _Yielded:
         return self
 
     def __next__(self) -> Any:
-        # It is called with the first element: an iterator that gives none does nothing.
+        # The generator function is called for the first element, so that an unused iterator does nothing.
         if self._source is None:
             try:
                 self._source = iter(self._begin())
@@ -108,7 +108,7 @@ class _Yielded:
 
 
 def _flat_like(structure: Any, value: Any) -> list:
-    """The parts of `value` that stand where `structure` has its leaves. A list is no tuple."""
+    """The parts of `value` at the places of the leaves of `structure`. A list is not a tuple."""
     if not nest.is_nested(structure):
         return [value]
     if isinstance(structure, dict):
@@ -121,7 +121,7 @@ def _flat_like(structure: Any, value: Any) -> list:
 
 
 def _signature(output_types: Any, output_shapes: Any, output_signature: Any) -> Any:
-    """The specs of an element, from either way of saying it."""
+    """The specs of an element, from either form of the arguments."""
     if output_signature is not None:
         for given, what in ((output_types, "output_types"), (output_shapes, "output_shapes")):
             if given is not None:
@@ -151,7 +151,7 @@ def _signature(output_types: Any, output_shapes: Any, output_signature: Any) -> 
 
 
 def _no_lists(value: Any, like: Any = None) -> Any:
-    """A structure given with lists at its top where tuples are meant."""
+    """A structure in which lists at the top level become tuples."""
     if isinstance(value, list) and (like is None or nest.is_nested(like)):
         return tuple(value)
     return value

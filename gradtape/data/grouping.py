@@ -20,7 +20,7 @@ from gradtape.data.structure import DatasetSpec, columns, packer, spec_of
 
 
 class ListDataset(Dataset):
-    """Elements that are there already."""
+    """A dataset of given elements."""
 
     def __init__(self, elements: list, spec: Any = None) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class ListDataset(Dataset):
 
 
 def example(spec: Any) -> Any:
-    """Something that a spec describes, for functions whose results are to be described."""
+    """An example for a spec, to find the spec of a function's result."""
     if isinstance(spec, DatasetSpec):
         return ListDataset([], spec.element_spec)
     if not isinstance(spec, TensorSpec) or spec.shape.rank is None:
@@ -57,7 +57,7 @@ def example(spec: Any) -> Any:
 
 
 class _WindowDataset(Unary):
-    """Windows over the elements, each a dataset; for elements with parts, a dataset per part."""
+    """Windows over the elements, each a dataset; for elements with several parts, a dataset per part."""
 
     def __init__(self, source: Any, size: Any, shift: Any, stride: Any, drop_remainder: Any) -> None:
         super().__init__(source)
@@ -94,13 +94,13 @@ class _WindowDataset(Unary):
         reach = (self._window - 1) * self._stride + 1
         spec = self._input._spec()
         flat = None if spec is None else nest.flatten(spec)
-        held: list = []
+        buffer: list = []
         pack: Any = None
         while True:
-            yield from filled(held, reach, source)
-            if not held or (self._drop and len(held) < reach):
+            yield from filled(buffer, reach, source)
+            if not buffer or (self._drop and len(buffer) < reach):
                 return
-            inside = held[: reach : self._stride]
+            inside = buffer[: reach : self._stride]
             failure = next((x for x in inside if type(x) is Failure), None)
             if failure is not None:
                 yield failure
@@ -109,26 +109,26 @@ class _WindowDataset(Unary):
                 parts = columns(inside)
                 specs = flat or [None] * len(parts)
                 yield pack([ListDataset(list(p), s) for p, s in zip(parts, specs, strict=True)])
-            if self._shift >= len(held):
-                # Elements between windows are passed over; a short window was the last one.
-                last = len(held) < reach
-                between = self._shift - len(held)
-                held = []
+            if self._shift >= len(buffer):
+                # Elements between windows are skipped; a short window is the last one.
+                last = len(buffer) < reach
+                between = self._shift - len(buffer)
+                buffer = []
                 while between and not last:
-                    yield from filled(held, 1, source)
-                    between, last = between - 1, not held
-                    held.clear()
+                    yield from filled(buffer, 1, source)
+                    between, last = between - 1, not buffer
+                    buffer.clear()
                 if last:
                     return
             else:
-                del held[: self._shift]
+                del buffer[: self._shift]
 
 
 # ---- groups -------------------------------------------------------------------------------------
 
 
 class _GroupByWindowDataset(Unary):
-    """Elements collected by a key until there are enough of them."""
+    """Elements collected by key until there are enough of them."""
 
     def __init__(
         self,
@@ -164,8 +164,8 @@ class _GroupByWindowDataset(Unary):
         key = TensorSpec((), dtypes.int64)
         if not eager:
             self._window.concrete((key,))
-        made = None if spec is None else self._reduce.sketch((key, DatasetSpec(spec)))
-        self._known = None if made is None else made._spec()
+        example_result = None if spec is None else self._reduce.sketch((key, DatasetSpec(spec)))
+        self._known = None if example_result is None else example_result._spec()
 
     @staticmethod
     def _as_dataset(result: Any) -> Any:
@@ -199,7 +199,7 @@ class _GroupByWindowDataset(Unary):
         spec = self._input._spec()
 
         def add(element: Any) -> list:
-            """What is complete with this element: a pair of a key and its elements, or nothing."""
+            """A pair of a key and its elements, if this element completes the window, or nothing."""
             key = self._key(*arguments(element))
             k = int(key)
             if k not in sizes:
@@ -228,13 +228,13 @@ def _as_key(result: Any) -> Any:
             f"Tensor conversion requested dtype int64 for Tensor with dtype {result.dtype.name}: group_by_window needs "
             f"keys of type int64; got {result!r}. Hint: tf.cast(key, tf.int64)."
         )
-    found = ops.convert_to_tensor(result, dtypes.int64)
-    if found.ndim:
+    key = ops.convert_to_tensor(result, dtypes.int64)
+    if key.ndim:
         raise ValueError(
             "Invalid `key_func`. `key_func` must return a single `tf.int64` scalar tensor but its return type is "
-            f"{spec_of(found)}."
+            f"{spec_of(key)}."
         )
-    return found
+    return key
 
 
 def bucket_by_sequence_length(
@@ -283,7 +283,7 @@ def bucket_by_sequence_length(
 
 
 def _bounded(shapes: Any, spec: Any, limit: int) -> Any:
-    """Padded shapes whose open sizes are the longest of a bucket."""
+    """Padded shapes whose open sizes are the upper limit of the bucket."""
 
     def leaf(s: Any, shape: Any) -> Any:
         return [limit if d is None or d == -1 else d for d in shape]

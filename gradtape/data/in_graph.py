@@ -1,8 +1,8 @@
 """Datasets inside traced functions: `for` over one, `next` of an iterator, `reduce`.
 
-The loop becomes a loop of the graph, whose steps ask a *feed* for the next element. A graph has one shape
-per value, so the body is there once per kind of element: once for full batches, once for the last one.
-In a recording (`graph/recording.py`) it is there once, for elements of which the spec is known.
+The loop becomes a loop of the graph, whose steps request the next element from a *feed*. A graph has one shape per
+value, so it contains the body once per kind of element: once for full batches, once for the last one. In a
+recording (`graph/recording.py`) it appears once, for elements whose spec is known.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from gradtape.data.iterator import Optional, OwnedIterator
 from gradtape.data.structure import is_plain, packer
 
 _INT32, _INT64 = dtypes.int32._code, dtypes.int64._code
-_MOST_OPEN = 64  # loops that an error left behind are forgotten
+_MOST_OPEN = 64  # limit on open iterations, since errors may leave some behind
 _END = -1
 _numbers = Numbers()
 
 
 def static_of(spec: TensorSpec) -> Static:
-    """The shape of a spec, with its gaps."""
+    """The shape of a spec, with unknown sizes."""
     return None if spec.shape.rank is None else tuple(spec.shape.as_list())
 
 
 class Feed:
-    """Gives the elements of a dataset to a graph: opened when a loop starts, asked until it ends."""
+    """Passes the elements of a dataset to a graph: opened when a loop starts, read until it ends."""
 
     def __init__(self, source: Any) -> None:
         dataset = getattr(source, "_dataset", source)
@@ -60,7 +60,7 @@ class Feed:
             raise Untraceable("the elements of a dataset are no tensors")
         self._specs = [[(static_of(s), s.dtype._code) for s in nest.flatten(k)] for k in self.structures]
         self._packs = [packer(k) for k in self.structures]
-        self._open: OrderedDict[int, list] = OrderedDict()  # by number: the iterator, and the element at hand
+        self._open: OrderedDict[int, list] = OrderedDict()  # by number: the iterator, and the current element
 
     # ---- in a trace ---------------------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ class Feed:
         return number, kind
 
     def element(self, number: Any, kind: int) -> Any:
-        """The element at hand, which is of a known kind."""
+        """The current element, which is of a known kind."""
         flat = Callback("element", self._take, effect=True)([number], self._specs[kind])
         return self._packs[kind](flat)
 
@@ -79,7 +79,7 @@ class Feed:
         return Callback("next element", self._advance, effect=True)([number], [((), _INT32)])[0]
 
     def any_element(self, number: Any) -> Any:
-        """The element at hand, as a call of a recording."""
+        """The current element, as a recorded call."""
         if _core.current_trace() is None:
             return self._packs[0](self._take(number))
         if not self.known or len(self.structures) > 1:
@@ -87,7 +87,7 @@ class Feed:
         return self.element(number, 0)
 
     def next(self) -> Any:
-        """The next element of an iterator, as a call of a recording."""
+        """The next element of an iterator, as a recorded call."""
         if _core.current_trace() is not None:
             return next_element(self._source)
         for element in self._source:
@@ -95,7 +95,7 @@ class Feed:
         raise errors.OutOfRangeError(None, None, "End of sequence")
 
     def sketch(self, world: World) -> Any:
-        """An element in a world: what is the same in all kinds of elements is known."""
+        """An element in a world, with the sizes that all kinds of elements share."""
         columns = zip(*self._specs, strict=True)
         joined = [(join_shapes([static for static, _ in of]), of[0][1]) for of in columns]
         return self._packs[0]([world.fresh(world.shape_of(static), dtype) for static, dtype in joined])
@@ -124,8 +124,8 @@ class Feed:
             if not self.known:
                 return 0
             specs = [(t._dims, t.dtype._code) for t in run[1]]
-            for kind, known in enumerate(self._specs):
-                if specs == known:
+            for kind, expected in enumerate(self._specs):
+                if specs == expected:
                     return kind
             raise errors.InvalidArgumentError(
                 None, None, f"for: an element of a dataset is {specs}; expected one of {self._specs}."
@@ -138,7 +138,7 @@ class Feed:
 
 
 class DatasetArgument(Dataset):
-    """Stands in a trace for a dataset that the function is given: for each call the one given then."""
+    """The placeholder of a dataset argument in a trace; each call binds its own dataset."""
 
     def __init__(self, first: Any) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ class DatasetArgument(Dataset):
         self.bind(first)
 
     def bind(self, dataset: Any) -> None:
-        """The dataset of this thread's call; the caller keeps it alive."""
+        """Binds the dataset of this thread's call; the caller keeps it alive."""
         self._now.dataset = weakref.ref(dataset)
 
     def _bound(self) -> Any:
@@ -176,7 +176,7 @@ class DatasetArgument(Dataset):
 
 
 class IteratorArgument(OwnedIterator):
-    """Stands in a trace for an iterator that the function is given."""
+    """The placeholder of an iterator argument in a trace."""
 
     def __init__(self, first: Any) -> None:
         self._now = threading.local()
@@ -184,7 +184,7 @@ class IteratorArgument(OwnedIterator):
         self.bind(first)
 
     def bind(self, iterator: Any) -> None:
-        """The iterator of this thread's call."""
+        """Binds the iterator of this thread's call."""
         self._now.iterator = weakref.ref(iterator)
         self._dataset.bind(iterator._dataset)
 
@@ -252,14 +252,14 @@ def for_elements(
             state = control.loop(init, told, lambda values: values[1] >= 0, step, invariants=invariants)
             break
         except ShapeVaries as e:
-            # As in TensorFlow, loops over datasets find out by themselves which sizes vary.
+            # As in TensorFlow, loops over datasets find the sizes that vary by themselves.
             invariants = _relaxed(invariants or [None] * len(init), told, init, e)
             put(init[2:])
     put(state[2:])
 
 
 def _relaxed(invariants: list, names: Sequence[str], init: list, error: ShapeVaries) -> list:
-    """Invariants that take the shapes of an error as well; raises it if they do so already."""
+    """Invariants that also allow the shapes in an error; raises the error if they already do."""
     at = names.index(error.name) if error.name in names else -1
     before, after = error.shapes
     shape = before.most_specific_compatible_shape(after)
@@ -286,7 +286,7 @@ def next_element(iterator: Any) -> Any:
 
 
 class TracedOptional(Optional):
-    """An element of which only the graph that runs knows whether it is there; zeros stand for one that is missing."""
+    """An element that may be missing, which is known only when the graph runs; zeros replace a missing one."""
 
     def __init__(self, has_value: Any, value: Any) -> None:
         super().__init__(value)
@@ -322,7 +322,7 @@ def next_optional(iterator: Any) -> Optional:
 
 
 def _noted(function: Callable, *args: Any) -> Any:
-    """Makes a call, or has the recording that is written make it."""
+    """Makes a call, or records it if a recording is being written."""
     recording = current_recording()
     return function(*args) if recording is None else recording.call(function, args, {})
 
@@ -336,13 +336,13 @@ IN_WORLDS.update({Feed.any_element: _sketched, Feed.next: _sketched})
 
 def fold(dataset: Any, state: Any, reduce_func: Callable) -> Any:
     """`dataset.reduce(state, reduce_func)` in a trace."""
-    now = [state]
+    current = [state]
 
     def body(element: Any) -> None:
-        now[0] = conv(reduce_func)(now[0], element)
+        current[0] = conv(reduce_func)(current[0], element)
 
     def put(values: list) -> None:
-        now[0] = values[0]
+        current[0] = values[0]
 
-    for_elements(dataset, None, body, lambda: [now[0]], put, ["state"], LoopOptions())
-    return now[0]
+    for_elements(dataset, None, body, lambda: [current[0]], put, ["state"], LoopOptions())
+    return current[0]

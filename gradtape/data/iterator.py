@@ -1,4 +1,4 @@
-"""Iterators over datasets. Tapes do not record what they run, and a trace sees it as one step of its graph."""
+"""Iterators over datasets. Tapes do not record their work, and in a trace it is one step of the graph."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ _end = object()
 
 
 def _state_of(taken: int, seeds: dict) -> str:
-    """The state of an iterator that has given `taken` elements, with these seeds."""
+    """The state of an iterator that has returned `taken` elements, with these seeds."""
     state = json.dumps([taken, seeds])
     return f"{state}:{zlib.crc32(state.encode()):08x}"
 
 
 def _state_in(string: str) -> tuple[int, dict]:
-    """The opposite.
+    """The inverse of `_state_of`.
 
-    Raises:
-      DataLossError: if this is no state that `serialize` gave.
+    Raises: DataLossError: if this is not a state from `serialize`.
     """
     try:
         taken, seeds = json.loads(string.rpartition(":")[0])
@@ -44,14 +43,14 @@ def _state_in(string: str) -> tuple[int, dict]:
 
 
 class OwnedIterator:
-    """What `iter(dataset)` gives: `next(it)`, or TensorFlow's `it.get_next()`."""
+    """The result of `iter(dataset)`: use `next(it)`, or TensorFlow's `it.get_next()`."""
 
     def __init__(self, dataset: Any) -> None:
         if _core.current_trace() is not None:
             raise errors.Untraceable("iter(dataset) is called while it is traced")
         self._dataset = dataset
         self._taken = 0
-        self._lock = Lock()  # threads that share an iterator take turns: each element comes once
+        self._lock = Lock()  # threads that share an iterator get different elements
         with aside():
             self._begin()
 
@@ -59,7 +58,7 @@ class OwnedIterator:
         self._run = self._dataset._run(seeds)
         self._taken, self._elements = 0, self._dataset._iterate(self._run)
 
-    # A checkpoint (`tf.train.Checkpoint(iterator=...)`) keeps how many elements were taken, and the seeds of their order.
+    # A checkpoint (`tf.train.Checkpoint(iterator=...)`) saves the number of elements taken, and the seeds of their order.
     _checkpoint_by_serializing = True
 
     def serialize(self) -> str:
@@ -68,10 +67,10 @@ class OwnedIterator:
             return _state_of(self._taken, self._run.drawn)
 
     def deserialize(self, string_value: str) -> None:
-        """Goes on after as many elements of the pass whose state it is, with shuffles in the same order.
+        """Continues after as many elements as the state says, with shuffles in the same order.
 
         Raises:
-          DataLossError: if this is no state that `serialize` gave.
+          DataLossError: if this is not a state from `serialize`.
           InvalidArgumentError: if the dataset has fewer elements.
         """
         taken, seeds = _state_in(str(string_value))
@@ -92,10 +91,10 @@ class OwnedIterator:
 
     @property
     def element_spec(self) -> Any:
-        """What the elements look like."""
+        """The spec of the elements."""
         return self._dataset.element_spec
 
-    # What version 1 said of elements, in three structures.
+    # The spec in the form of TensorFlow 1, in three structures.
 
     @property
     def output_types(self) -> Any:
@@ -132,7 +131,7 @@ class OwnedIterator:
         return element
 
     def _argument_key(self) -> tuple:
-        # How many elements there are does not matter: they are asked for one by one.
+        # The number of elements does not matter: they are requested one by one.
         return ("iterator", *self._dataset._argument_key()[2:])
 
     def _placeholder(self) -> Any:
@@ -143,14 +142,14 @@ class OwnedIterator:
         kinds.for_elements(self, *statement)
 
     def next(self) -> Any:
-        """As `next(it)`."""
+        """The same as `next(it)`."""
         return self.__next__()
 
     def get_next(self, name: str | None = None) -> Any:
         """The next element.
 
         Raises:
-          OutOfRangeError: if there is none.
+          OutOfRangeError: if there are no more elements.
         """
         try:
             return self.__next__()
@@ -158,7 +157,7 @@ class OwnedIterator:
             raise errors.OutOfRangeError(None, None, "End of sequence") from None
 
     def get_next_as_optional(self) -> Any:
-        """The next element if there is one: see `Optional`."""
+        """The next element if there is one; see `Optional`."""
         if _core.current_trace() is not None:
             return kinds.next_optional(self)
         element = next(self, _end)
@@ -182,7 +181,7 @@ class NumpyIterator:
         return element
 
     def next(self) -> Any:
-        """As `next(it)`."""
+        """The same as `next(it)`."""
         return self.__next__()
 
 
@@ -199,12 +198,12 @@ class Optional:
 
     @staticmethod
     def from_value(value: Any) -> Optional:
-        """An optional that has a value."""
+        """An optional with a value."""
         return Optional(normalise(value))
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
-        """An optional that has none."""
+        """An optional without a value."""
         return Optional(_end, element_spec)
 
     def has_value(self, name: str | None = None) -> Any:
@@ -215,7 +214,7 @@ class Optional:
         """The value.
 
         Raises:
-          InvalidArgumentError: if there is none.
+          InvalidArgumentError: if there is no value.
         """
         if self._value is _end:
             raise errors.InvalidArgumentError(None, None, "The given optional does not have a value.")
@@ -223,7 +222,7 @@ class Optional:
 
     @property
     def element_spec(self) -> Any:
-        """What the value looks like."""
+        """The spec of the value."""
         return self._spec if self._value is _end else spec_of(self._value)
 
     @property
@@ -232,7 +231,7 @@ class Optional:
 
 
 class _SpecOfElements(TypeSpec):
-    """What holds elements of one spec, and is not made of tensors."""
+    """The spec of an object that holds elements of one spec, but is not made of tensors."""
 
     _is_composite = False
 
@@ -249,22 +248,22 @@ class _SpecOfElements(TypeSpec):
 
 
 class IteratorSpec(_SpecOfElements):
-    """What the elements of an iterator look like."""
+    """The spec of an iterator, given by that of its elements."""
 
     @property
     def value_type(self) -> Any:
-        """The class of what is described."""
+        """The class of the values it describes."""
         return OwnedIterator
 
     def _traced_example(self) -> Any:
-        """An iterator of this spec: what a function is traced for by its spec."""
+        """An iterator of this spec, for traces by spec."""
         return iter(kinds.Dataset.from_generator(lambda: iter(()), output_signature=self.element_spec))
 
 
 class OptionalSpec(_SpecOfElements):
-    """What the value of an `Optional` looks like, if it has one."""
+    """The spec of an `Optional`, given by that of its value."""
 
     @property
     def value_type(self) -> Any:
-        """The class of what is described."""
+        """The class of the values it describes."""
         return Optional

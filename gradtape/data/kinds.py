@@ -1,7 +1,7 @@
-"""The kinds of datasets, and what traces them: each is imported when a program first uses it.
+"""The kinds of datasets, and the functions that trace them; each is imported on first use.
 
-Kinds extend `Dataset`, and methods of `Dataset` make kinds. The circle is open here: `kinds._MapDataset` is found in
-its module when it is asked for.
+Kinds extend `Dataset`, and methods of `Dataset` create kinds. This module breaks the circle: `kinds._MapDataset` is
+looked up in its module when it is needed.
 """
 
 from __future__ import annotations
@@ -37,5 +37,5 @@ MODULES = {name: module for module, names in _NAMES.items() for name in names.sp
 def __getattr__(name: str) -> Any:
     if name not in MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(f"gradtape.data.{MODULES[name]}"), name)
-    return found
+    value = globals()[name] = getattr(importlib.import_module(f"gradtape.data.{MODULES[name]}"), name)
+    return value

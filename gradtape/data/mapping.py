@@ -28,25 +28,25 @@ _END: Any = object()
 
 
 class Functional(Unary):
-    """A dataset with a function of the user's over the elements of another."""
+    """A dataset with a user function over the elements of another."""
 
     _function: DataFunction
-    _on_rows: Any = ()  # not yet asked for
+    _on_rows: Any = ()  # not computed yet
 
     def _begin(self) -> Any:
-        """Traces the function on what will likely come, so that its errors show now. Returns the spec of
-        its result, if that is known."""
+        """Traces the function on likely elements, so that its errors are raised now. Returns the spec of its
+        result, if it is known."""
         likely = self._input._likely()
         return None if likely is None else self._function.result(arguments(likely))
 
     def _of_rows(self) -> RowFunction | None:
-        """The function over many rows at once, if it can be run so."""
+        """The function over many rows at once, if it can run that way."""
         if self._on_rows == ():
             self._on_rows = RowFunction.of(self._function, self._input._likely())
         return self._on_rows
 
     def _caller(self, run: Run) -> Callable[[Any], Any]:
-        """The function of an element, with random numbers that do not disturb the program's."""
+        """The function of an element, with random numbers independent of the program's."""
         function = self._function.with_seeds(run.seeds(self, self._function.function))
 
         def call(element: Any) -> Any:
@@ -73,10 +73,10 @@ class _MapDataset(Functional):
 
     def _spec(self, look: bool = False) -> Any:
         spec = self._input._spec(look)
-        found = None if spec is None else self._function.result_of(arguments(spec))
-        if found is None and look:
-            found = spec_of_result(self._function, arguments(self._input._first()))
-        return found
+        of_result = None if spec is None else self._function.result_of(arguments(spec))
+        if of_result is None and look:
+            of_result = spec_of_result(self._function, arguments(self._input._first()))
+        return of_result
 
     def _likely(self) -> Any:
         likely = self._input._likely()
@@ -116,18 +116,18 @@ class _MapDataset(Functional):
 
 
 def _truth(result: Any) -> Any:
-    """What a predicate returned, a bool."""
-    made = normalise(result)
-    if not isinstance(made, _core.Tensor) or made.dtype is not dtypes.bool or made.ndim:
+    """The result of a predicate, which must be a bool."""
+    truth = normalise(result)
+    if not isinstance(truth, _core.Tensor) or truth.dtype is not dtypes.bool or truth.ndim:
         raise ValueError(
             "Invalid `predicate`. `predicate` must return a `tf.bool` scalar tensor, but its return type is "
-            f"{spec_of(made)}."
+            f"{spec_of(truth)}."
         )
-    return made
+    return truth
 
 
 class _FilterDataset(Functional):
-    """The elements of which a function is true."""
+    """The elements for which a function is true."""
 
     def __init__(self, source: Any, predicate: Callable) -> None:
         super().__init__(source)
@@ -144,7 +144,7 @@ class _FilterDataset(Functional):
     def _table(self) -> Table | None:
         table = self._input._table()
         function = None if table is None else self._of_rows()
-        # Many rows are asked at a time; a variable is to be read when one is asked for.
+        # Many rows are tested at a time, but a variable must be read when each row is requested.
         return None if function is None or not function.pure else table
 
     def _chunks(self, run: Run) -> Iterator[Any]:
@@ -155,7 +155,7 @@ class _FilterDataset(Functional):
 
 
 class _TakeWhileDataset(_FilterDataset):
-    """The elements before the first of which a function is false."""
+    """The elements before the first one for which a function is false."""
 
     def _table(self) -> Table | None:
         return None
@@ -168,7 +168,7 @@ class _TakeWhileDataset(_FilterDataset):
 
 
 def _check_state(before: Any, after: Any, what: str) -> None:
-    """A new state must be of the kind of the first one."""
+    """Checks that a new state has the type of the first one."""
     a, b = spec_of(before), spec_of(after)
     if same_form(a, b):
         return
@@ -225,19 +225,19 @@ class _ScanDataset(Functional):
 
     def _spec(self, look: bool = False) -> Any:
         spec, state = self._input._spec(look), spec_of(self._state)
-        found = None if spec is None else self._function.result_of((state, spec))
-        while found is not None and same_form(state, found[0]) and common(state, found[0]) != state:
-            # Sizes of the state that change are not known, and may be others again then.
-            state = common(state, found[0])
-            found = self._function.result_of((state, spec))
-        if found is None and look:
-            found = spec_of_result(self._function, (self._state, self._input._first()))
-        return None if found is None else found[1]
+        pair = None if spec is None else self._function.result_of((state, spec))
+        while pair is not None and same_form(state, pair[0]) and common(state, pair[0]) != state:
+            # Sizes of the state that change are unknown; with them unknown, others may change.
+            state = common(state, pair[0])
+            pair = self._function.result_of((state, spec))
+        if pair is None and look:
+            pair = spec_of_result(self._function, (self._state, self._input._first()))
+        return None if pair is None else pair[1]
 
     def _likely(self) -> Any:
         likely = self._input._likely()
-        found = None if likely is None else self._function.result((spec_of(self._state), likely))
-        return None if found is None else found[1]
+        pair = None if likely is None else self._function.result((spec_of(self._state), likely))
+        return None if pair is None else pair[1]
 
     def _kinds(self) -> list | None:
         kinds = self._input._kinds()
@@ -264,7 +264,7 @@ class _ScanDataset(Functional):
 
 
 class _FlatMapDataset(Functional):
-    """The elements of datasets that a function makes of elements."""
+    """The elements of the datasets that a function returns."""
 
     _op = "flat_map"
 
@@ -272,8 +272,8 @@ class _FlatMapDataset(Functional):
         super().__init__(source)
         self._function = DataFunction(map_func, self._op, self._as_dataset, eager=True)
         spec = source._spec()
-        made = None if spec is None else self._function.sketch(arguments(spec))
-        self._known = None if made is None else made._spec()
+        example_result = None if spec is None else self._function.sketch(arguments(spec))
+        self._known = None if example_result is None else example_result._spec()
 
     def _as_dataset(self, result: Any) -> Any:
         if not isinstance(result, DatasetBase):
@@ -305,7 +305,7 @@ class _FlatMapDataset(Functional):
 
 
 class _InterleaveDataset(_FlatMapDataset):
-    """The elements of several datasets at a time, in turns."""
+    """Elements of several datasets at a time, in turns."""
 
     _op = "interleave"
 

@@ -1,4 +1,4 @@
-"""`tf.data.Options` and its parts. gradtape stores them; its pipelines need no tuning."""
+"""`tf.data.Options` and its parts. They are stored; gradtape's pipelines need no tuning."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class ExternalStatePolicy(enum.Enum):
-    """What happens to state outside of a dataset when it is written down; accepted."""
+    """What happens to external state when a dataset is serialized; accepted."""
 
     WARN = 0
     IGNORE = 1
@@ -67,7 +67,7 @@ class _Options:
         self._values[name] = value
 
     def _merged(self, other: Any) -> Any:
-        """These settings with those that `other` has."""
+        """These settings, updated with those set in `other`."""
         new = type(self)()
         for name in self._FIELDS:
             mine, theirs = self._values[name], other._values[name]
@@ -78,7 +78,7 @@ class _Options:
         return new
 
     def _frozen(self) -> Any:
-        """These settings, which cannot be changed any more."""
+        """These settings as a read-only object."""
         for value in self._values.values():
             if isinstance(value, _Options):
                 value._frozen()
@@ -86,7 +86,7 @@ class _Options:
         return self
 
     def merge(self, options: Any) -> Any:
-        """These settings, with those of `options` where it has them."""
+        """These settings, updated with those set in `options`."""
         return self._merged(options)
 
     def __dir__(self) -> list[str]:
@@ -145,7 +145,7 @@ class ServiceOptions(_Options):
 
 
 class Options(_Options):
-    """What a dataset may be told about how it runs.
+    """Options of a dataset.
 
     >>> import gradtape as tf
     >>> options = tf.data.Options()

@@ -1,6 +1,6 @@
-"""Which elements, and in which order: shuffle, repeat, take, skip, shard, unique.
+"""Selection and order of elements: shuffle, repeat, take, skip, shard, unique.
 
-Each of them works on row numbers where its input is rows of a table, else on elements.
+Each of them works on row numbers if its input is rows of a table, otherwise on elements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gradtape.data.rows import Table
 from gradtape.data.seeds import Draws, SeedGenerator
 
 _END: Any = object()
-_MOST_EMPTY = 10_000  # passes in a row without an element before a repetition without an end gives up
+_MOST_EMPTY = 10_000  # consecutive passes without an element before an endless repetition gives up
 
 
 class _ShuffleDataset(Unary):
@@ -51,9 +51,9 @@ class _ShuffleDataset(Unary):
         if room == UNKNOWN and size < 0:
             if size == INFINITE:
                 raise invalid("Dataset.shuffle: a dataset without an end needs a buffer_size.")
-            known = list(chunks)
-            chunks, size = iter(known), sum(map(len, known))
-        # A buffer that holds all elements need not be larger: the order is the same.
+            all_chunks = list(chunks)
+            chunks, size = iter(all_chunks), sum(map(len, all_chunks))
+        # A buffer that holds all elements need not be larger; the order is the same.
         room = max(1, size) if size >= 0 and (room == UNKNOWN or room > size) else room
         return rows.shuffle(chunks, room, run.draw(self, self._seeds))
 
@@ -64,7 +64,7 @@ class _ShuffleDataset(Unary):
 @resumable
 def _shuffled(source: Iterator[Any], room: int, draw: Draws) -> Iterator[Any]:
     """Elements in the order of `rows.shuffle`, one by one."""
-    buffer: list = []  # a ring, of which the places from `start` to `end` are taken
+    buffer: list = []  # a ring buffer; positions from `start` to `end` are in use
     start = end = 0
     more = True
     while more or start < end:
@@ -88,9 +88,9 @@ def _shuffled(source: Iterator[Any], room: int, draw: Draws) -> Iterator[Any]:
 
 
 def _random_places(count: int, seeds: tuple[int, int]) -> list[int]:
-    """The numbers below `count` in the order in which `tf.data.experimental.at` meets them in a shuffle.
+    """The indices below `count` in the order of `tf.data.experimental.at` for a shuffled dataset.
 
-    It is not that of an iteration: the buffer has no part in it.
+    It differs from the order of an iteration, because it does not use the buffer.
     """
     draw, places = Draws(seeds), list(range(count))
     for i in range(count):
@@ -129,8 +129,9 @@ class _RepeatDataset(Unary):
     def _passes(
         self, source: Iterator[Any], begin: Callable[[Run], Iterator[Any]], run: Run
     ) -> Iterator[Any]:
-        # As in TensorFlow: without a number of passes an empty one is the last, but after a shuffle (the two are one
-        # step there) only if it is the first. And a number of passes ends with one that is begun for nothing.
+        # As in TensorFlow: without a count, an empty pass is the last; but after a shuffle (which is fused with
+        # repeat there) only if it is the first. With a count, the last pass ends only when another one has been
+        # started in vain.
         shuffled = isinstance(self._input, _ShuffleDataset)
         empty, left = 0, self._count
         while left:

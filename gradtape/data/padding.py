@@ -26,12 +26,10 @@ from gradtape.data.structure import (
 
 
 class _PaddedBatchDataset(Batches):
-    """Elements made equally long, and stacked.
+    """Elements padded to the same length, and stacked.
 
-    Args:
-      padded_shapes: shapes in the structure of an element; None (or -1) is the longest of the batch. By
-        default every size is that.
-      padding_values: what to pad with, in that structure; 0, "" or False by default.
+    Args: padded_shapes: shapes in the structure of an element; None (or -1) means the longest in the batch, which
+    is the default for every size. padding_values: the values to pad with, in that structure; 0, "" or False by default.
     """
 
     _op = "padded_batch"
@@ -84,7 +82,7 @@ class _PaddedBatchDataset(Batches):
         return shapes
 
     def _fillings(self, kinds: Sequence[Any]) -> list:
-        """What each part is padded with; `kinds` are things with a dtype."""
+        """The padding value of each part; `kinds` are objects with a dtype."""
         values = self._values
         if values is None:
             flat: list = [None] * len(kinds)
@@ -112,7 +110,7 @@ class _PaddedBatchDataset(Batches):
         return self._defined()
 
     def _defined(self) -> Any:
-        """The spec of a full batch, if padding makes all of one shape."""
+        """The spec of a full batch, if padding gives all parts one shape."""
         spec = self._spec()
         flat = [] if spec is None else nest.flatten(spec)
         if not flat or not all(s.shape[1:].is_fully_defined() for s in flat):
@@ -154,21 +152,21 @@ def _filling(value: Any, dtype: Any) -> Any:
     """A padding value as a NumPy value of the type of its part."""
     if value is None:
         return b"" if dtype is dtypes.string else dtype.as_numpy_dtype(0)
-    made = normalise(value)
-    if made.shape.rank:
+    filling = normalise(value)
+    if filling.shape.rank:
         raise ValueError(
-            f"Invalid `padding_values`. `padding_values` values should be scalars, but got {made.shape}."
+            f"Invalid `padding_values`. `padding_values` values should be scalars, but got {filling.shape}."
         )
-    if made.dtype is not dtype:
+    if filling.dtype is not dtype:
         raise TypeError(
-            f"Invalid `padding_values`. `padding_values` values type {made.dtype} does not match type {dtype} of "
+            f"Invalid `padding_values`. `padding_values` values type {filling.dtype} does not match type {dtype} of "
             f"the corresponding input component. Hint: tf.constant({value!r}, tf.{dtype.name})."
         )
-    return made.numpy()
+    return filling.numpy()
 
 
 def _padded(parts: Sequence[Any], shape: TensorShape | None, filling: Any) -> Any:
-    """One part of several elements, as one tensor of the longest, or of `shape`."""
+    """One part of several elements as one tensor, padded to the longest, or to `shape`."""
     arrays = [text.array_of(p) if text.is_text(p) else np.asarray(p) for p in parts]
     rank = arrays[0].ndim
     if any(a.ndim != rank for a in arrays):

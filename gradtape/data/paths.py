@@ -1,4 +1,4 @@
-"""Names of files and the like, which users give as strings, paths or tensors of strings."""
+"""File names and the like, which users pass as strings, paths or tensors of strings."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Elements made ahead of time: on one thread for `prefetch`, on several for parallel maps and interleaves.
 
-Handing something from thread to thread costs about as much as making a small batch. So pipelines that only
-compute with what is in memory, where it cannot be observed when an element is made, start where they are asked, with a
-watch beside it; threads take over if it takes long. Pipelines that run Python code of the user's or read
-files run ahead from the first element on.
+Passing an element between threads costs about as much as making a small batch. So pipelines that only compute on
+values in memory, where nobody can observe when an element is made, start in the consumer's thread and are timed;
+threads take over if making elements takes long. Pipelines that run user code or read files run ahead from the first
+element on.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from gradtape.data.base import AUTOTUNE, Run, invalid, number
 from gradtape.data.dataset import Unary
 from gradtape.data.rows import Table
 
-_WORTH = 60e-6  # seconds an element must take to be made ahead
-_WORTH_A_POOL = 200e-6  # seconds a call must take to run beside others
-_AHEAD = 4  # elements made ahead where the number is left to us
+_WORTH = 60e-6  # seconds that an element must take to be made ahead
+_WORTH_A_POOL = 200e-6  # seconds that a call must take to run in parallel
+_AHEAD = 4  # elements made ahead with AUTOTUNE
 _MOST_THREADS = 64
 
 
@@ -58,7 +58,7 @@ class _PrefetchDataset(Unary):
 
 
 def threads_for(num_parallel_calls: Any) -> int:
-    """How many calls may run beside each other; 1 for None."""
+    """The number of parallel calls; 1 for None."""
     if num_parallel_calls is None:
         return 1
     count = number(num_parallel_calls, "map", "num_parallel_calls")
@@ -71,17 +71,14 @@ def threads_for(num_parallel_calls: Any) -> int:
 
 
 class Crew:
-    """Threads that make elements ahead, and what they share with the consumer.
+    """Threads that make elements ahead, and the state they share with the consumer.
 
-    It holds no reference to the consumer: when that is dropped, it stops the crew.
+    It holds no reference to the consumer, which stops the crew when it is dropped.
 
-    Args:
-      source: gives one element after the other, to one thread at a time.
-      call: what the threads do with an element, beside each other; None for nothing.
-      threads: how many there are.
-      room: how many elements may be waiting or in the making.
-      ordered: whether they come in the order of the source; else what is ready first comes first.
-      changed: the condition that is notified when an element is ready or taken; others may share it.
+    Args: source: yields one element after the other, to one thread at a time. call: applied to elements by the
+    threads in parallel; None for nothing. threads: the number of threads. room: how many elements may be waiting or
+    in progress. ordered: whether elements keep the order of the source; otherwise they are returned as they become
+    ready. changed: the condition that is notified when an element is ready or taken; it may be shared.
     """
 
     def __init__(
@@ -97,7 +94,7 @@ class Crew:
         self._ordered = ordered
         self._changed = threading.Condition() if changed is None else changed
         self._made: dict[int, tuple[bool, Any]] = {}  # by number: whether it failed, and the element or error
-        self._asked = self._given = 0  # elements asked of the source, and given to the consumer
+        self._asked = self._given = 0  # elements taken from the source, and returned to the consumer
         self._asking = threading.Lock()
         self._ended = self._stopped = False
         self._running: list[threading.Thread] = []
@@ -126,7 +123,7 @@ class Crew:
             del value  # must not live on while this thread waits
 
     def _task(self) -> tuple[int, bool, Any] | None:
-        """The next element of the source with its number; None if there is none, or it is not wanted."""
+        """The next element of the source with its number; None if there is none, or it is no longer needed."""
         with self._asking:
             with self._changed:
                 while not self._stopped and self._asked - self._given >= self._room:
@@ -146,7 +143,7 @@ class Crew:
     # ---- on the consumer's --------------------------------------------------------------------------
 
     def next(self) -> Any:
-        """The next element: waits for it."""
+        """The next element; waits for it."""
         with self._changed:
             while not self.is_ready():
                 self.need_threads()
@@ -154,7 +151,7 @@ class Crew:
             return self.take()
 
     def is_ready(self) -> bool:
-        """Whether `take` has something to give or to say. `changed` must be held."""
+        """Whether `take` can return or raise. `changed` must be held."""
         if self._ended and self._given == self._asked:
             return True
         return self._given in self._made if self._ordered else bool(self._made)
@@ -164,13 +161,11 @@ class Crew:
 
         Raises:
           StopIteration: if there is no more.
-          BaseException: what making the element raised, with the traceback it has.
+          BaseException: the error raised while making the element, with its traceback.
         """
         if not self._made:
             raise StopIteration
-        number = (
-            self._given if self._ordered else next(iter(self._made))
-        )  # the order of a dict is that of time
+        number = self._given if self._ordered else next(iter(self._made))  # dicts keep the order of insertion
         failed, value = self._made.pop(number)
         self._given += 1
         self._changed.notify_all()
@@ -182,7 +177,7 @@ class Crew:
             del value
 
     def stop(self) -> None:
-        """Makes the threads end when the elements at hand are done."""
+        """Ends the threads when the current elements are done."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -190,13 +185,13 @@ class Crew:
     # ---- processes ----------------------------------------------------------------------------------
 
     def after_fork(self) -> None:
-        """A forked process has no threads but one, and locks as others left them."""
+        """Resets the locks: a forked process has only one thread, and locks in the state that others left them."""
         self._changed._at_fork_reinit()  # type: ignore[attr-defined]
         self._asking._at_fork_reinit()  # type: ignore[attr-defined]
         self._running = []
 
     def need_threads(self) -> None:
-        """Begins anew with other threads if a fork has taken them."""
+        """Starts new threads if a fork has removed the old ones."""
         if self._running:
             return
         if self._asked - self._given > len(self._made):
@@ -222,7 +217,7 @@ _crews: weakref.WeakSet[Crew] = weakref.WeakSet()
 
 @atexit.register
 def _stop_all() -> None:
-    """Python should not go away under threads that are making elements; it waits for them, but not for long."""
+    """Stops all crews when Python exits, and waits briefly for their threads."""
     crews = list(_crews)
     for crew in crews:
         crew.stop()
@@ -247,9 +242,8 @@ if hasattr(os, "register_at_fork"):
 class Ahead:
     """An iterator over `call` of the elements of a source, made ahead by a crew.
 
-    Args:
-      at_once: whether the crew begins with the first element; else once it has shown to pay.
-      The others are those of `Crew`.
+    Args: at_once: whether the crew starts with the first element; otherwise once it is found to pay. The others are
+    those of `Crew`.
     """
 
     def __init__(
@@ -282,7 +276,7 @@ class Ahead:
         if self._call is not None:
             start = perf_counter()
             element = self._call(element)
-        # The first element pays for what is done once: filling buffers, tracing.
+        # The first element includes one-time costs: filling buffers, tracing.
         self._seen += 1
         if self._seen > 1:
             self._slow = self._slow + 1 if perf_counter() - start > self._worth else 0
@@ -294,12 +288,10 @@ class Ahead:
 
 
 class Mingled:
-    """The elements of several iterators at a time, in the order in which they are ready.
+    """The elements of several iterators at a time, in the order in which they become ready.
 
-    Args:
-      sources, begin: the iterators are `begin` of what `sources` gives.
-      most: how many of them run beside each other, each on a thread.
-      room: how many elements each makes ahead.
+    Args: sources, begin: the iterators are `begin(x)` for each x of `sources`. most: how many of them run in
+    parallel, each on a thread. room: how many elements each makes ahead.
     """
 
     def __init__(
@@ -310,7 +302,7 @@ class Mingled:
         self._changed = threading.Condition()
         self._crews: list[Crew] = []
         self._more = True
-        self._turn = 0  # whose turn it is if several are ready
+        self._turn = 0  # the iterator to prefer if several are ready
 
     def __iter__(self) -> Mingled:
         return self

@@ -13,12 +13,12 @@ from gradtape.ragged.spec import RaggedTensorSpec
 
 
 def ragged_spec(shape: Any, dtype: Any, ragged_rank: int, row_splits_dtype: Any) -> RaggedTensorSpec:
-    """The spec of ragged tensors, for files that say it."""
+    """The spec of ragged tensors, as stored in files."""
     return RaggedTensorSpec(shape, dtype, ragged_rank, row_splits_dtype)
 
 
 class _RaggedBatchDataset(_BatchDataset):
-    """Elements stacked, as ragged tensors where their sizes may differ."""
+    """Elements stacked as ragged tensors where their sizes may differ."""
 
     _op = "ragged_batch"
 

@@ -1,4 +1,4 @@
-"""Datasets that are read from files: lines of text, TFRecords, records of a fixed length, lists of files."""
+"""Datasets read from files: lines of text, TFRecords, records of a fixed length, lists of files."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from gradtape.io import framing
 
 
 class FileDataset(Dataset):
-    """What is read from files, one after the other, or from several in turns.
+    """Records of files, one file after the other, or several in turns.
 
     Args:
       filenames: a name, a list of names, or a dataset of names.
-      read: the records of a file.
-      num_parallel_reads: from how many files at a time, AUTOTUNE, or None for one.
+      read: a function that yields the records of a file.
+      num_parallel_reads: the number of files read at a time, AUTOTUNE, or None for one.
 
     Raises:
-      TypeError: if the names are no strings.
+      TypeError: if the names are not strings.
     """
 
     def __init__(
@@ -152,10 +152,10 @@ class FixedLengthRecordDataset(FileDataset):
 def list_files(file_pattern: Any, shuffle: bool | None, seed: Any) -> Any:
     """`Dataset.list_files`."""
     patterns = strings(file_pattern)
-    found = sorted({f for p in patterns for f in glob.glob(os.path.expanduser(p))})
-    if not found:
+    names = sorted({f for p in patterns for f in glob.glob(os.path.expanduser(p))})
+    if not names:
         raise invalid(f"No files matched pattern: {', '.join(patterns)}")
-    files: Any = Dataset.from_tensor_slices(found)
+    files: Any = Dataset.from_tensor_slices(names)
     if shuffle or shuffle is None:
-        files = files.shuffle(len(found), seed)
+        files = files.shuffle(len(names), seed)
     return files

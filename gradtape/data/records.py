@@ -55,25 +55,27 @@ def make_batched_features_dataset(
             f"The `label_key` provided ({label_key!r}) must be one of the `features` keys: {sorted(features)}."
         )
     read = reader or TFRecordDataset
-    made = list_files(file_pattern, shuffle, shuffle_seed).interleave(
+    dataset = list_files(file_pattern, shuffle, shuffle_seed).interleave(
         lambda name: read(name, *(reader_args or ())), cycle_length=reader_num_threads or 1
     )
     if shuffle:
-        made = made.shuffle(shuffle_buffer_size, shuffle_seed)
-    made = made.repeat(num_epochs).batch(batch_size, drop_remainder=drop_final_batch or num_epochs is None)
-    made = made.apply(parse_example_dataset(features, parser_num_threads))
+        dataset = dataset.shuffle(shuffle_buffer_size, shuffle_seed)
+    dataset = dataset.repeat(num_epochs).batch(
+        batch_size, drop_remainder=drop_final_batch or num_epochs is None
+    )
+    dataset = dataset.apply(parse_example_dataset(features, parser_num_threads))
     if label_key is not None:
-        made = made.map(lambda x: (x, x.pop(label_key)))
-    return made.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
+        dataset = dataset.map(lambda x: (x, x.pop(label_key)))
+    return dataset.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
 
 
 class SqlDataset(Dataset):
-    """The rows that a query of an SQLite database gives, a tuple of one value per column.
+    """The rows returned by a query of an SQLite database, a tuple of one value per column.
 
     Args:
       driver_name: "sqlite".
       data_source_name: the file.
-      query: in SQL.
+      query: the SQL query.
       output_types: a dtype per column.
     """
 

@@ -1,7 +1,7 @@
-"""`rejection_resample`: elements left out so that classes come as often as they should.
+"""`rejection_resample`: leaves out elements so that classes have given frequencies.
 
-Two pipelines over the same elements take turns at random: the elements as they are, and the elements of which some are
-left out, by their class. Drawing from the first as often as possible leaves out the fewest.
+Two pipelines over the same elements alternate at random: the original elements, and a version in which some are
+left out by class. Drawing from the first as often as possible leaves out the fewest.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def rejection_resample(
         if lowest == 1:
             return originals
 
-    def chances(now: Any) -> Any:
-        """Of each class, the probability that an element is left in; and that of an original element."""
-        ratio = target / (now + _TINY)
+    def chances(frequencies: Any) -> Any:
+        """For each class, the probability that an element is kept; and the probability of an original element."""
+        ratio = target / (frequencies + _TINY)
         lowest = ops.reduce_min(ratio)
         return (ratio - lowest) / (ops.reduce_max(ratio) - lowest), lowest
 
@@ -52,19 +52,19 @@ def rejection_resample(
 
 
 def _estimated(classes: Any, count: int) -> Any:
-    """How often each class comes, as far as is known when an element comes: a distribution per element."""
+    """The frequency of each class, estimated from the elements so far: a distribution per element."""
 
     def counted(seen: Any, some: Any) -> Any:
         seen = seen + ops.reduce_sum(ops.one_hot(some, count, dtype=dtypes.int64), 0)
-        now = ops.cast(seen / ops.reduce_sum(seen), dtypes.float32)
-        return seen, ops.tile(ops.expand_dims(now, 0), [_COUNTED_AT_ONCE, 1])
+        frequencies = ops.cast(seen / ops.reduce_sum(seen), dtypes.float32)
+        return seen, ops.tile(ops.expand_dims(frequencies, 0), [_COUNTED_AT_ONCE, 1])
 
     before = ops.fill([count], np.int64(_SEEN_BEFORE))
     return classes.batch(_COUNTED_AT_ONCE).scan(before, counted).unbatch()
 
 
 def _left_in(dataset: Any, accepted: Any, class_func: Callable, seed: Any) -> Any:
-    """Pairs of a class and an element: those that are left in."""
+    """Pairs of a class and an element, without the rejected ones."""
 
     def classified(chances: Any, element: Any) -> Any:
         its_class = class_func(*arguments(element))

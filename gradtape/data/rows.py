@@ -1,8 +1,8 @@
-"""Rows of arrays in memory: pipelines over row numbers in place of elements.
+"""Rows of arrays in memory: pipelines over row numbers instead of elements.
 
-A dataset made of such rows has a *table*, and for each iteration the numbers of the rows in the order in
-which they come. `shuffle`, `repeat`, `take` and their kin change the numbers alone; `batch` then copies the
-rows of a batch in one go, or shares them where they lie side by side. No tensor is made per element.
+A dataset of such rows has a *table*, and for each iteration the row numbers in order. `shuffle`, `repeat`, `take`
+and so on change only the numbers; `batch` then copies the rows of a batch in one go, or shares their memory if they
+are contiguous. No tensor is made per element.
 
 Row numbers come in chunks: a `range`, or an int64 tensor.
 """
@@ -22,7 +22,7 @@ from gradtape.data.structure import is_composite, packer
 
 _INT64 = dtypes.int64._code
 _PART = 1 << 16  # row numbers that are shuffled or counted at a time
-_BLOCK_ROWS, _BLOCK_BYTES = 64, 1 << 15  # rows that are copied together when elements are asked for
+_BLOCK_ROWS, _BLOCK_BYTES = 64, 1 << 15  # rows that are copied together for single elements
 
 Chunk = Any  # range | int64 tensor
 
@@ -60,7 +60,7 @@ class TextColumn:
 
 
 class NumberColumn:
-    """The numbers `start + i * step`, which are nowhere in memory."""
+    """The numbers `start + i * step`, which are not stored."""
 
     row_bytes = 8
 
@@ -134,7 +134,7 @@ def unstack(part: Any, n: int) -> Sequence[Any]:
 
 
 def _rows(array: np.ndarray) -> Iterator[np.ndarray]:
-    """The rows of an array of objects, which are arrays where they are single objects, too."""
+    """The rows of an array of objects, as arrays even if a row is a single object."""
     return (array[i, ...] for i in range(len(array)))
 
 
@@ -142,7 +142,7 @@ def _rows(array: np.ndarray) -> Iterator[np.ndarray]:
 
 
 class Table:
-    """Columns of one length, whose rows are the elements of `structure`'s form."""
+    """Columns of equal length, whose rows are elements with the structure `structure`."""
 
     is_computed = False  # whether reading rows costs more than copying them
 
@@ -153,7 +153,7 @@ class Table:
         self.pack: Callable = packer(structure)
 
     def rows(self, at: Chunk) -> list:
-        """The columns of some rows."""
+        """The columns of the given rows."""
         if type(at) is range:
             if at.step == 1:
                 return [c.slice(at.start, at.stop) for c in self.columns]
@@ -161,7 +161,7 @@ class Table:
         return [c.take(at) for c in self.columns]
 
     def each(self, chunk: Chunk) -> Iterator[Any]:
-        """One element after the other."""
+        """Yields the elements one by one."""
         for at in blocks(chunk, _BLOCK_ROWS, _BLOCK_BYTES, self.row_bytes):
             yield from self._elements(at)
 
@@ -201,7 +201,7 @@ def _join(a: Chunk, b: Chunk) -> Chunk:
 
 
 def blocks(chunk: Chunk, most: int, most_bytes: int, row_bytes: int) -> Iterator[Chunk]:
-    """A chunk in parts of at most `most` rows that have at most `most_bytes` bytes."""
+    """A chunk split into parts of at most `most` rows and `most_bytes` bytes."""
     size = max(1, min(most, most_bytes // max(1, row_bytes)))
     for start in range(0, len(chunk), size):
         yield chunk[start : start + size]
@@ -275,7 +275,7 @@ def _parts(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
 
 
 def counting() -> Iterator[Chunk]:
-    """All numbers from 0 on, without an end."""
+    """All numbers from 0 on, endlessly."""
     start = 0
     while True:
         yield range(start, start + _PART)

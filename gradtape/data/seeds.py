@@ -18,11 +18,11 @@ _BLOCK = 1024
 def bits(seeds: tuple[int, int], skip: int, count: int) -> np.ndarray:
     """`count` random 32-bit numbers of a stream, after the first `skip`, as int64."""
     first = skip // 4
-    wanted = skip - 4 * first + count
-    found = random_bits(
-        _random.stream(_random.signed(seeds[0]), _random.signed(seeds[1]), first), [wanted], dtypes.uint32
+    total = skip - 4 * first + count
+    numbers = random_bits(
+        _random.stream(_random.signed(seeds[0]), _random.signed(seeds[1]), first), [total], dtypes.uint32
     )
-    return found.numpy()[wanted - count :].astype(np.int64)
+    return numbers.numpy()[total - count :].astype(np.int64)
 
 
 class Draws:
@@ -41,11 +41,9 @@ class Draws:
 
 
 class SeedGenerator:
-    """Gives each iteration its seeds: others each time, or always the same.
+    """Gives each iteration its seeds: new ones each time, or always the same.
 
-    Args:
-      seed: the op seed, or None.
-      changes: whether they change.
+    Args: seed: the op seed, or None. changes: whether they change.
     """
 
     def __init__(self, seed: Any, changes: bool, op: str) -> None:
@@ -55,7 +53,7 @@ class SeedGenerator:
         self._lock = Lock()
 
     def for_access(self) -> tuple[int, int]:
-        """The seeds of the order for random access, which is one for all time. (A fixed order repeats the first.)"""
+        """The seeds of the order for random access, which never changes. (A fixed order repeats the first.)"""
         return self._pair if self._changes else (self._pair[0], self._pair[0])
 
     def next(self) -> tuple[int, int]:
@@ -69,10 +67,10 @@ class SeedGenerator:
 
     @property
     def state(self) -> tuple[list[int], int]:
-        """Where its seeds come from, and how many were drawn."""
+        """The source of its seeds, and how many were drawn."""
         return list(self._pair), self._drawn
 
     def restore(self, pair: tuple[int, int], drawn: int) -> None:
-        """Goes on as another did that was in this state."""
+        """Continues from the state of another generator."""
         with self._lock:
             self._pair, self._drawn = pair, drawn

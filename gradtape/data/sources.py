@@ -1,4 +1,4 @@
-"""Datasets that are made of values: tensors, their rows, ranges, counters, random numbers."""
+"""Datasets of values: tensors, their rows, ranges, counters, random numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLOCK = 256
 
 
 def as_element(tensors: Any, op: str) -> Any:
-    """Values of the user's as an element; it must have at least one part, and parts with values."""
+    """User values as an element; it must have at least one part, and parts with values."""
     element = normalise(tensors)
     flat = nest.flatten(element)
     if all(part is None for part in flat):
@@ -136,7 +136,7 @@ class _RangeDataset(RowDataset):
 
 
 class _CounterDataset(Dataset):
-    """Numbers without an end."""
+    """Counts endlessly."""
 
     def __init__(self, start: Any, step: Any, dtype: Any) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class _CounterDataset(Dataset):
 
 
 class _RandomDataset(Dataset):
-    """Random 32-bit numbers without an end."""
+    """Random 32-bit numbers, endlessly."""
 
     def __init__(self, seed: Any, rerandomize: bool | None) -> None:
         super().__init__()

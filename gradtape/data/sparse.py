@@ -17,17 +17,17 @@ from gradtape.sparse.tensor import SparseTensor, SparseTensorSpec
 
 
 def dense(value: Any) -> Any:
-    """A sparse tensor as what NumPy can have of it."""
+    """A sparse tensor in a form that NumPy can represent."""
     return to_dense(value)
 
 
 def sparse_spec(shape: Any, dtype: Any) -> SparseTensorSpec:
-    """The spec of sparse tensors, for files that say it."""
+    """The spec of sparse tensors, as stored in files."""
     return SparseTensorSpec(shape, dtype)
 
 
 class _SparseBatchDataset(Batches):
-    """Every element of the tensors is an element of the batch, zeros too."""
+    """Sparse batches in which every element of the tensors is stored, including zeros."""
 
     _op = "sparse_batch"
 
@@ -55,18 +55,18 @@ class _SparseBatchDataset(Batches):
         return by_count(self._input._iterate(run), self._count, self._drop, self._sparse)
 
     def _sparse(self, elements: list) -> Any:
-        wanted = self._row_shape
+        row_shape = self._row_shape
         for x in elements:
             shape = list(x.shape)
-            if len(shape) != wanted.rank:
+            if len(shape) != row_shape.rank:
                 raise invalid(
-                    f"Input element had shape ({shape}) that is incompatible with the row shape ({wanted})."
+                    f"Input element had shape ({shape}) that is incompatible with the row shape ({row_shape})."
                 )
-            if any(most is not None and n > most for n, most in zip(shape, wanted, strict=True)):
-                words = f"Input element had shape ({shape}) that is larger than the row shape ({wanted})."
+            if any(most is not None and n > most for n, most in zip(shape, row_shape, strict=True)):
+                words = f"Input element had shape ({shape}) that is larger than the row shape ({row_shape})."
                 raise errors.DataLossError(None, None, words)
         longest = np.max([list(x.shape) for x in elements], axis=0).tolist()
-        sizes = [n if d is None else d for n, d in zip(longest, wanted, strict=True)]
+        sizes = [n if d is None else d for n, d in zip(longest, row_shape, strict=True)]
         places = [
             np.insert(np.argwhere(np.ones(tuple(x.shape), bool)), 0, i, axis=1)
             for i, x in enumerate(elements)

@@ -1,8 +1,8 @@
 """Datasets in files: `save`, `load`, and the files of `cache`.
 
-A file of elements is a file of records, each with its checksum (`gradtape/io/framing.py`). The first is JSON and
-says what an element is made of; then comes a record for each element: for each part its sizes, then its bytes;
-the last is JSON and says how many there are. A file appears under its name once it is complete.
+A file of elements is a file of records, each with a checksum (`gradtape/io/framing.py`). The first is JSON and
+describes the structure of an element; then follows a record for each element: for each part its sizes, then its
+bytes; the last is JSON and has the number of elements. The file gets its name when it is complete.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAGIC = "gradtape elements 2"
 _SAVED, _CONTENTS = "elements", "dataset.json"
 
 
-# ---- what an element is made of -----------------------------------------------------------------
+# ---- the structure of elements ------------------------------------------------------------------
 
 
 def _describe(structure: Any) -> Any:
@@ -107,7 +107,7 @@ def _encoded(part: Any) -> bytes:
 
 
 def _tensors(record: bytes, specs: list[TensorSpec]) -> Iterator[Any]:
-    """The tensors that an element is made of."""
+    """The tensors of an element."""
     file = io.BytesIO(record)
     for spec in specs:
         (rank,) = file.read(1)
@@ -124,14 +124,14 @@ def _tensors(record: bytes, specs: list[TensorSpec]) -> Iterator[Any]:
 
 
 def _strings(raw: bytes) -> list[bytes]:
-    found, at = [], 0
+    out, at = [], 0
     while at < len(raw):
         (n,) = struct.unpack_from("<q", raw, at)
         if not 0 <= n <= len(raw) - at - 8:
             raise ValueError(f"a string of {n} bytes")
-        found.append(raw[at + 8 : at + 8 + n])
+        out.append(raw[at + 8 : at + 8 + n])
         at += 8 + n
-    return found
+    return out
 
 
 # ---- files --------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def _strings(raw: bytes) -> list[bytes]:
 def write_through(
     source: Iterator[Any], path: str, spec: Any = None, compressed: bool = False
 ) -> Iterator[Any]:
-    """The same elements, written to a file on their way. Unless all were taken there is no file."""
+    """The same elements, written to a file along the way. If not all are taken, no file is made."""
     temporary = f"{path}.{os.getpid()}.incomplete"
     file: Any = None
     count = 0
@@ -222,7 +222,7 @@ def read_elements(path: str) -> Iterator[Any]:
 
 
 def save(dataset: Any, path: Any, compression: Any = None, shard_func: Any = None) -> None:
-    """`Dataset.save`: a file per shard, and one that says which there are, and how many elements are in them."""
+    """`Dataset.save`: a file per shard, and an index of the files with their numbers of elements."""
     folder = strings(path)[0]
     os.makedirs(folder, exist_ok=True)
     compressed = compression == "GZIP"
@@ -242,10 +242,10 @@ def save(dataset: Any, path: Any, compression: Any = None, shard_func: Any = Non
 
 
 def _as_shard(result: Any) -> Any:
-    found = normalise(result)
-    if not (is_tensor(found) and found.dtype is dtypes.int64 and found.ndim == 0):
-        raise invalid(f"`shard_func` must return a scalar int64; got {found!r}.")
-    return found
+    shard = normalise(result)
+    if not (is_tensor(shard) and shard.dtype is dtypes.int64 and shard.ndim == 0):
+        raise invalid(f"`shard_func` must return a scalar int64; got {shard!r}.")
+    return shard
 
 
 def _sharded(dataset: Any, shard_of: Any) -> dict:
@@ -282,23 +282,23 @@ def load(path: Any, element_spec: Any = None, compression: Any = None, reader_fu
     if reader_func is None and len(files) == 1:
         return files[0]
     shards = ListDataset(files, DatasetSpec(spec))
-    read = reader_func or (lambda found: found.interleave(lambda d: d, cycle_length=max(1, len(files))))
-    made = read(shards)
-    if not isinstance(made, DatasetBase):
-        raise TypeError(f"load: `reader_func` must return a `Dataset` object. Got {type(made)}.")
-    return made
+    read = reader_func or (lambda datasets: datasets.interleave(lambda d: d, cycle_length=max(1, len(files))))
+    result = read(shards)
+    if not isinstance(result, DatasetBase):
+        raise TypeError(f"load: `reader_func` must return a `Dataset` object. Got {type(result)}.")
+    return result
 
 
 def _contents(folder: str) -> tuple[Any, dict[str, int]]:
-    """The spec of what was saved in a folder, and the numbers of elements of its files."""
+    """The spec of a saved dataset, and the number of elements of each of its files."""
     path = os.path.join(folder, _CONTENTS)
     if not os.path.exists(path):  # written before there were shards
         return read_spec(os.path.join(folder, _SAVED)), {_SAVED: UNKNOWN}
     with open_file(path) as file, reading(f"{path}: this is no saved dataset of gradtape's: "):
-        found = json_of(file.read())
-        if found["format"] != _MAGIC:
-            raise ValueError(f"its format is {found['format']!r}")
-        files = {expect(name, str): expect(n, int) for name, n in expect(found["files"], dict).items()}
+        content = json_of(file.read())
+        if content["format"] != _MAGIC:
+            raise ValueError(f"its format is {content['format']!r}")
+        files = {expect(name, str): expect(n, int) for name, n in expect(content["files"], dict).items()}
         if any(os.path.basename(name) != name for name in files):
             raise ValueError("it names files of other folders")
-        return _structure(found["element"]), files
+        return _structure(content["element"]), files

@@ -1,8 +1,8 @@
 """The elements of datasets: nests of tensors and datasets, and the specs that describe them.
 
-In an element tuples, namedtuples, dicts, attrs classes and classes with `__tf_flatten__` are structure, and a list is a
-tensor to be: `(x, [1, 2])` has two parts. Elements are made so once, where they enter a pipeline; inside it
-`gradtape._src.base.nest` is used.
+In an element, tuples, namedtuples, dicts, attrs classes and classes with `__tf_flatten__` are structure, and a list
+becomes a tensor: `(x, [1, 2])` has two parts. Values are converted to elements once, where they enter a pipeline;
+inside it `gradtape._src.base.nest` is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gradtape.data import kinds
 
 
 class DatasetSpec(TypeSpec):
-    """The spec of a dataset that is an element (of `window`): what its elements look like."""
+    """The spec of a dataset that is an element (of `window`), with the spec of its elements."""
 
     _is_composite = False  # it is not made of tensors
 
@@ -39,11 +39,11 @@ class DatasetSpec(TypeSpec):
 
     @property
     def value_type(self) -> Any:
-        """The class of what is described."""
+        """The class of the values it describes."""
         return kinds.Dataset
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether the dataset, or a dataset of the spec, fits this description."""
+        """Whether a dataset, or a dataset of another spec, fits this spec."""
         return hasattr(spec_or_value, "element_spec") and compatible(
             self._element_spec, spec_or_value.element_spec
         )
@@ -52,7 +52,7 @@ class DatasetSpec(TypeSpec):
         return self._element_spec, self._dataset_shape
 
     def _traced_example(self) -> Any:
-        """A dataset of this spec, of which nothing else is known: what a function is traced for by its spec."""
+        """A dataset of this spec about which nothing else is known, for traces by spec."""
         return kinds.Dataset.from_generator(lambda: iter(()), output_signature=self._element_spec)
 
     def _batch(self, batch_size: int | None) -> DatasetSpec:
@@ -77,14 +77,14 @@ class DatasetSpec(TypeSpec):
 
 
 class DatasetArray:
-    """Several datasets as one part of an element: what a batch makes of parts that are datasets."""
+    """Several datasets as one part of an element: a batch of parts that are datasets."""
 
     def __init__(self, datasets: list) -> None:
         self.datasets = datasets
 
     @property
     def shape(self) -> TensorShape:
-        """How many there are."""
+        """The number of datasets."""
         return self._type_spec._dataset_shape
 
     @property
@@ -99,10 +99,10 @@ class DatasetArray:
 
 
 def normalise(value: Any) -> Any:
-    """A value of the user's as an element: every part a tensor, a dataset, or None.
+    """A user's value as an element: every part is a tensor, a dataset, or None.
 
     Raises:
-      TypeError, ValueError: for parts that are nothing of that, as `tf.convert_to_tensor` does.
+      TypeError, ValueError: for other parts, as from `tf.convert_to_tensor`.
     """
     if type(value) is _core.Tensor:
         return value
@@ -113,7 +113,7 @@ def normalise(value: Any) -> Any:
 
 
 def _container(value: Any) -> Any:
-    """How a value is taken apart that is structure in an element; None for a part of one."""
+    """How a value that is structure in an element is taken apart; None for a part."""
     kind = nest._kind(value)
     if kind is None or isinstance(value, (tuple, Mapping)):
         return kind
@@ -160,7 +160,7 @@ def _leaf_to_numpy(leaf: Any) -> Any:
 
 
 def packer(structure: Any) -> Callable[[Sequence[Any]], Any]:
-    """A function that puts a flat sequence of parts into the form of `structure`."""
+    """A function that packs a flat sequence of parts into the structure of `structure`."""
     kind = nest._kind(structure)
     if kind is None:
         return lambda flat: flat[0]
@@ -175,7 +175,7 @@ def packer(structure: Any) -> Callable[[Sequence[Any]], Any]:
 
 
 def columns(elements: Sequence[Any]) -> list[Sequence[Any]]:
-    """The parts of elements of one form, each part as a sequence over the elements."""
+    """The parts of elements of the same structure, each part as a sequence over the elements."""
     first = elements[0]
     if not nest.is_nested(first):
         return [elements]
@@ -233,12 +233,12 @@ def is_defined(spec: Any) -> bool:
 
 
 def is_plain(spec: Any) -> bool:
-    """Whether every part is a tensor of a known shape."""
+    """Whether every part is a tensor of known shape."""
     return all(isinstance(s, TensorSpec) and s.shape.is_fully_defined() for s in nest.flatten(spec))
 
 
 def same_form(a: Any, b: Any) -> bool:
-    """Whether two specs have the same structure and the same element types."""
+    """Whether two specs have the same structure and element types."""
     try:
         nest.assert_same_structure(a, b)
     except (TypeError, ValueError):
@@ -257,7 +257,7 @@ def compatible(a: Any, b: Any) -> bool:
 
 
 def common(a: Any, b: Any) -> Any:
-    """The narrowest spec that covers both; they have the same form."""
+    """The narrowest spec that covers both, which have the same structure."""
 
     def leaf(x: Any, y: Any) -> Any:
         if isinstance(x, TensorSpec):

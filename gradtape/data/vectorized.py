@@ -1,8 +1,8 @@
-"""Functions of one row run over many rows at once.
+"""Runs functions of one row over many rows at once.
 
-`map` and `filter` over rows of a table are not called row by row: the traced function is batched
-(`gradtape._src.batching.batch`), and a batch of its results is one run of a program. Only pure functions are:
-no prints, no random numbers, no Python code, no ops without a batching rule.
+`map` and `filter` over rows of a table do not call the function row by row: the traced function is batched
+(`gradtape._src.batching.batch`), and a batch of its results is one run of a program. This works only for pure
+functions: no prints, no random numbers, no Python code, no ops without a batching rule.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from gradtape.data.failures import Failure, attempt
 from gradtape.data.functions import DataFunction, arguments
 from gradtape.data.rows import Chunk, Table, blocks, unstack
 
-_FEW = 8  # rows that are run one by one rather than compiled for
-_MOST_SIZES = 4  # numbers of rows that programs are made for
-_BLOCK, _BLOCK_BYTES = 64, 1 << 18  # rows computed together when elements are asked for
-_PART, _PART_BYTES = 1024, 1 << 22  # rows asked a predicate of together
+_FEW = 8  # up to this many rows run one by one, without compiling
+_MOST_SIZES = 4  # limit on the numbers of rows with a program
+_BLOCK, _BLOCK_BYTES = 64, 1 << 18  # rows computed together for single elements
+_PART, _PART_BYTES = 1024, 1 << 22  # rows tested together by a predicate
 
 
 class RowFunction:
@@ -39,7 +39,7 @@ class RowFunction:
 
     @staticmethod
     def of(function: DataFunction, spec: Any) -> RowFunction | None:
-        """The function of rows of a spec, if it can be run over many at once."""
+        """The function for rows of a spec, if it can run over many at once."""
         concrete = None if spec is None else function.concrete(arguments(spec))
         if (
             concrete is None
@@ -59,7 +59,7 @@ class RowFunction:
         return self._concrete.graph_function.batched(marks, n)
 
     def __call__(self, columns: Sequence[Any], n: int) -> list:
-        """The columns of the results of `n` rows."""
+        """The columns of the results for `n` rows."""
         if n in self._sizes or (n >= _FEW and len(self._sizes) < _MOST_SIZES):
             return self._run(columns, n)
         parts, at = [], 0
@@ -93,12 +93,12 @@ class RowFunction:
 
 
 def _is_python(graph: Any) -> bool:
-    """Whether some of it is Python code, as what is done with strings."""
+    """Whether part of it is Python code, such as functions of strings."""
     return any(isinstance(n.op, Callback) or n.is_held for n in graph.nodes)
 
 
 class MappedTable(Table):
-    """The rows of a table with a function of them."""
+    """The rows of a table with a function applied to them."""
 
     is_computed = True
 
@@ -111,12 +111,12 @@ class MappedTable(Table):
         return self._function(self._source.rows(at), len(at))
 
     def each(self, chunk: Chunk) -> Iterator[Any]:
-        # A variable is read when the element is asked for, not before.
+        # A variable must be read when the element is requested, not before.
         for at in blocks(chunk, _BLOCK if self._function.pure else 1, _BLOCK_BYTES, self.row_bytes):
             try:
                 elements = self._elements(at)
             except Exception:
-                # One row fails: those before it come first, and it only fails if it is asked for.
+                # One row fails: the rows before it come first, and the error is raised only if that row is requested.
                 for k in range(len(at)):
                     row = attempt(self._elements, at[k : k + 1])
                     yield row if type(row) is Failure else next(row)
@@ -125,7 +125,7 @@ class MappedTable(Table):
 
 
 def filtered(table: Table, chunks: Iterator[Chunk], predicate: RowFunction) -> Iterator[Chunk]:
-    """The numbers of the rows of which a function is true."""
+    """The numbers of the rows for which a function is true."""
     for chunk in chunks:
         for at in blocks(chunk, _PART, _PART_BYTES, table.row_bytes):
             try:
@@ -136,7 +136,7 @@ def filtered(table: Table, chunks: Iterator[Chunk], predicate: RowFunction) -> I
                     try:
                         table.rows(row)
                     except Exception:
-                        yield row  # it cannot be made: that shows when it is asked for
+                        yield row  # it cannot be made; the error is raised when it is requested
                     else:
                         yield from _true(table, row, predicate)
             else:

@@ -1,6 +1,6 @@
 """`tf.distribute`: replicas of a program on several devices, and in several processes.
 
-`strategy` has the strategies of one process, `cluster` what belongs to several machines.
+`strategy` has the strategies of one process, `workers` that of several processes, `cluster` resolvers and options.
 """
 
 from __future__ import annotations

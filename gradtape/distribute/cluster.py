@@ -18,7 +18,7 @@ from gradtape.train.cluster import ClusterSpec
 
 
 def refuse(what: str, why: str, instead: str) -> NotImplementedError:
-    """The error of what is not there."""
+    """The error for something that gradtape does not have."""
     return NotImplementedError(f"{what}: {why}. Hint: {instead}.")
 
 
@@ -26,7 +26,7 @@ def refuse(what: str, why: str, instead: str) -> NotImplementedError:
 
 
 class ClusterResolver:
-    """Says which machines there are; the base of all resolvers."""
+    """Lists the machines of a cluster; the base of all resolvers."""
 
     task_type: str | None = None
     task_id: int | None = None
@@ -40,7 +40,7 @@ class ClusterResolver:
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """The address of the first: none."""
+        """The address of the first machine: none."""
         return ""
 
     def num_accelerators(self, *args: Any, **kwargs: Any) -> dict[str, int]:
@@ -49,7 +49,7 @@ class ClusterResolver:
 
 
 class SimpleClusterResolver(ClusterResolver):
-    """A cluster as described."""
+    """A cluster given by its description."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class TFConfigClusterResolver(ClusterResolver):
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """The address of a task; of this one by default, or none without a cluster."""
+        """The address of a task: by default of this one; empty without a cluster."""
         spec = self.cluster_spec()
         kind = self.task_type if task_type is None else task_type
         index = self.task_id if task_id is None else task_id
@@ -141,19 +141,19 @@ def _whole_number(index: Any) -> int:
 
 
 class SlurmClusterResolver(ClusterResolver):
-    """The cluster of a job step that Slurm has started: `srun python train.py`.
+    """The cluster of a job step started by Slurm: `srun python train.py`.
 
-    Tasks are numbered as Slurm does, machine by machine; a task has the port `port_base` plus its number on its machine.
+    Tasks are numbered as by Slurm, machine by machine; the port of a task is `port_base` plus its number on its machine.
 
     Args:
       jobs: names of jobs and their numbers of tasks, in the order of the tasks' numbers; all are workers by default.
-      port_base: the port of the first task of a machine.
-      tasks_per_node: how many tasks each machine has; Slurm knows by default.
+      port_base: the port of the first task of each machine. tasks_per_node: the number of tasks on each machine; by
+      default Slurm's.
       gpus_per_node, gpus_per_task, auto_set_gpu: accepted as in TensorFlow, without effect.
 
     Raises:
       RuntimeError: if the process was not started by srun.
-      ValueError: if `jobs` have other numbers of tasks than were started.
+      ValueError: if `jobs` do not have as many tasks as were started.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class SlurmClusterResolver(ClusterResolver):
         return ClusterSpec(cluster)
 
     def get_task_info(self) -> tuple[str, int]:
-        """The job of this process, and its number in it."""
+        """The job of this process, and its index in the job."""
         at = 0
         for job, count in self._jobs.items():
             if self._rank < at + count:
@@ -213,7 +213,7 @@ class SlurmClusterResolver(ClusterResolver):
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """The address of a task, of this one by default."""
+        """The address of a task; by default of this one."""
         own_type, own_id = self.get_task_info()
         kind, index = task_type or own_type, own_id if task_id is None else task_id
         return self.cluster_spec().task_address(kind, index)
@@ -230,7 +230,7 @@ def _slurm(*names: str) -> str:
 
 
 def hosts_of(text: str) -> list[str]:
-    """The names in a list of Slurm's.
+    """The host names in a list of Slurm's.
 
     >>> hosts_of("n[1-2,07],gpu")
     ['n1', 'n2', 'n07', 'gpu']
@@ -253,8 +253,8 @@ def counts_of(text: str) -> list[int]:
     >>> counts_of("2(x3),1")
     [2, 2, 2, 1]
     """
-    found = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
-    return [int(n) for n, times in found for _ in range(int(times or 1))]
+    groups = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
+    return [int(n) for n, times in groups for _ in range(int(times or 1))]
 
 
 class TPUClusterResolver(ClusterResolver):
@@ -276,7 +276,7 @@ class TPUClusterResolver(ClusterResolver):
 
     @staticmethod
     def connect(tpu: str | None = None, *args: Any, **kwargs: Any) -> Any:
-        """The resolver: TPUs of this process are connected."""
+        """The resolver: the TPUs of this process are connected already."""
         return TPUClusterResolver(tpu)
 
     def cluster_spec(self) -> ClusterSpec:
@@ -284,7 +284,7 @@ class TPUClusterResolver(ClusterResolver):
         return ClusterSpec({})
 
     def num_accelerators(self, *args: Any, **kwargs: Any) -> dict[str, int]:
-        """How many TPUs there are."""
+        """The number of TPUs."""
         return {"TPU": self._count}
 
 
@@ -312,7 +312,7 @@ _WORKERS = "tf.distribute.MultiWorkerMirroredStrategy trains on several machines
 
 
 class ParameterServerStrategy(Strategy):
-    """Refused: there are no parameter servers."""
+    """Not supported: there are no parameter servers."""
 
     def __init__(self, cluster_resolver: Any, variable_partitioner: Any = None) -> None:
         if not cluster_resolver.cluster_spec():
@@ -323,11 +323,11 @@ class ParameterServerStrategy(Strategy):
 
 
 class RemoteValue:
-    """What a ClusterCoordinator would give: a name for `isinstance`."""
+    """The result type of a ClusterCoordinator; a name for `isinstance` only."""
 
 
 class ClusterCoordinator:
-    """Refused: it hands out work to workers of a ParameterServerStrategy."""
+    """Not supported: it distributes work to the workers of a ParameterServerStrategy."""
 
     def __init__(self, strategy: Any) -> None:
         raise refuse(
@@ -336,14 +336,14 @@ class ClusterCoordinator:
 
 
 class Server:
-    """Refused: workers of a MultiWorkerMirroredStrategy find each other without servers."""
+    """Not supported: workers of a MultiWorkerMirroredStrategy find each other without servers."""
 
     def __init__(self, server_or_cluster_def: Any, *args: Any, **kwargs: Any) -> None:
         raise refuse("tf.distribute.Server", _NO_SERVERS, f"{_WORKERS}, and needs no servers")
 
     @staticmethod
     def create_local_server(config: Any = None, start: bool = True) -> Any:
-        """Refused."""
+        """Not supported."""
         raise refuse("tf.distribute.Server", _NO_SERVERS, f"{_WORKERS}, and needs no servers")
 
 
@@ -351,7 +351,7 @@ class Server:
 
 
 class CommunicationImplementation(enum.Enum):
-    """How machines talk to each other; accepted, without effect."""
+    """How machines communicate; accepted, without effect."""
 
     AUTO = "AUTO"
     RING = "RING"
@@ -362,9 +362,9 @@ class CommunicationOptions:
     """How processes exchange values.
 
     Args:
-      bytes_per_pack: accepted as in TensorFlow; all tensors of an exchange travel in one buffer.
-      timeout_seconds: how long other workers are waited for, before DeadlineExceededError says who is missing. By
-        default GRADTAPE_COLLECTIVE_TIMEOUT, or 60.
+      bytes_per_pack: accepted as in TensorFlow; all tensors of an exchange are sent in one buffer. timeout_seconds:
+      how long to wait for other workers before a DeadlineExceededError says who is missing. By default
+      GRADTAPE_COLLECTIVE_TIMEOUT, or 60.
       implementation: accepted as in TensorFlow; JAX chooses, or MPI.
     """
 
@@ -381,7 +381,7 @@ class CommunicationOptions:
 
 
 class CrossDeviceOps:
-    """How values of several devices would become one; without effect on one replica."""
+    """How values of several devices are combined; without effect on one replica."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -400,32 +400,32 @@ class ReductionToOneDevice(CrossDeviceOps):
 
 
 class InputReplicationMode(enum.Enum):
-    """Where datasets would be made."""
+    """Where datasets are created."""
 
     PER_WORKER = "PER_WORKER"
     PER_REPLICA = "PER_REPLICA"
 
 
 class _Options:
-    """Options that are kept as attributes, without effect on one replica."""
+    """Options stored as attributes, without effect on one replica."""
 
     def __init__(self, **kwargs: Any) -> None:
         self.__dict__.update(kwargs)
 
 
 class InputOptions(_Options):
-    """How datasets would be distributed; without effect on one replica."""
+    """How datasets are distributed; without effect on one replica."""
 
 
 class RunOptions(_Options):
-    """How `Strategy.run` would run; without effect on one replica."""
+    """How `Strategy.run` runs; without effect on one replica."""
 
 
-# ---- partitioners: how variables would be cut into shards -------------------------------------------
+# ---- partitioners: how variables are cut into shards ------------------------------------------------
 
 
 class Partitioner:
-    """Says into how many shards each axis of a variable would be cut; the base of the others."""
+    """Returns the number of shards along each axis of a variable; the base of the others."""
 
     def __call__(self, shape: Any, dtype: Any, axis: int = 0) -> list[int]:
         raise NotImplementedError
@@ -448,7 +448,7 @@ class FixedShardsPartitioner(Partitioner):
 
 
 class MinSizePartitioner(Partitioner):
-    """As many shards as have at least a given size."""
+    """The largest number of shards of at least a given size."""
 
     def __init__(
         self, min_shard_bytes: int = 256 << 10, max_shards: int = 1, bytes_per_string: int = 16
@@ -467,7 +467,7 @@ class MinSizePartitioner(Partitioner):
 
 
 class MaxSizePartitioner(Partitioner):
-    """As few shards as have at most a given size."""
+    """The smallest number of shards of at most a given size."""
 
     def __init__(
         self, max_shard_bytes: int, max_shards: int | None = None, bytes_per_string: int = 16

@@ -1,4 +1,4 @@
-"""Where a program is: in a strategy's scope, in one of its replicas, or between them; and what a replica may ask."""
+"""The context of running code: in a strategy's scope, in a replica, or between replicas; and what replicas may call."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ CROSS_REPLICA = "Method requires being in cross-replica context, use get_replica
 
 
 class _Program(threading.local):
-    """The strategy that a thread has set for good."""
+    """The strategy that a thread has set permanently."""
 
     strategy: Strategy | None = None
     creator: _core.Scope | None = None  # of its variables
 
 
 _program = _Program()
-_default: list[Strategy] = []  # the strategy of a program that opened none
+_default: list[Strategy] = []  # the strategy of programs that open none
 
 
 def _where() -> tuple[Strategy, ReplicaContext | None]:
-    now = _place.now()
-    if now is not None:
-        return now
+    place = _place.now()
+    if place is not None:
+        return place
     if _program.strategy is not None:
         return _program.strategy, None
     return _default[0], ReplicaContext(_default[0])
 
 
 class ReplicaContext:
-    """What code that runs in a replica may ask: `tf.distribute.get_replica_context()`.
+    """The interface of a strategy for code in a replica: `tf.distribute.get_replica_context()`.
 
     Args:
       strategy: the strategy.
       replica_id_in_sync_group: the number of the replica among all replicas of all processes.
-      run: the call of `Strategy.run` that it is part of, if that has several replicas in this process.
-      number: which of the replicas of this process it is.
+      run: the call of `Strategy.run` that the replica is part of, if there are several replicas in this process.
+      number: the index of the replica among those of this process.
     """
 
     def __init__(
@@ -93,13 +93,13 @@ class ReplicaContext:
 
     @property
     def variant(self) -> tuple:
-        """What traces of functions are kept apart by: a graph has the number of its replica in it."""
+        """The key that separates traces of functions: a graph contains the number of its replica."""
         return self._strategy, self._replica_id
 
-    # ---- together with the others -------------------------------------------------------------------
+    # ---- collective operations -----------------------------------------------------------------------
 
     def _meet(self, what: str, value: Any, fulfil: Callable[[list], list], apart: bool = False) -> Any:
-        """What `fulfil` gives this replica, from the values of all of them: called once, between replicas."""
+        """This replica's result of `fulfil`, which is called once, between replicas, with the values of all of them."""
         if self._run is None:
             with self._strategy._entered(None):
                 return fulfil([value])[0]
@@ -118,12 +118,12 @@ class ReplicaContext:
 
     @property
     def may_branch(self) -> bool:
-        """Whether replicas can trace a branch together: in the graph of all, seen by no tape of this one."""
+        """Whether replicas can trace a branch together: in a common graph, which no tape of this replica records."""
         run = self._run
         return run is not None and _core.current_trace() is run.trace and not self._own_tapes()
 
     def branch(self, choose: Callable, which: Any, functions: Sequence, join: Callable, name: str) -> list:
-        """`control.branch(...)` of all replicas, who take the same way: `which` is compared when it runs."""
+        """`control.branch(...)` for all replicas, which must take the same branch: `which` is compared at run time."""
         run = self._run
         assert run is not None
 
@@ -152,16 +152,16 @@ class ReplicaContext:
         return self._meet(f"{name} with {len(functions)} ways", (which, functions, join), fulfil)
 
     def _own_tapes(self) -> tuple:
-        """The tapes that were opened in this replica."""
+        """The tapes opened in this replica."""
         outer = () if self._run is None else self._run.tapes
         return tuple(t for t in _core.recording_tapes() if not any(t is o for o in outer))
 
     @property
     def _is_apart(self) -> bool:
-        """Whether this replica writes a graph of its own: that of a function which it called, or a backward pass."""
+        """Whether this replica writes a separate graph: of a function that it called, or of a backward pass."""
         trace = _core.current_trace()
         if trace is not None and self._strategy._axis is not None:
-            return True  # it stands for all of them
+            return True  # it represents all replicas
         if self._run is None or trace is None or trace is self._run.trace:
             return False
         outer: Any = trace
@@ -170,7 +170,7 @@ class ReplicaContext:
         return outer is None
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
-        """The sum or mean over all replicas, in each of them: of a tensor, an IndexedSlices, or a nest of them.
+        """The sum or mean over all replicas, on each of them: of a tensor, an IndexedSlices, or a nest of them.
 
         Gradients flow through it: the gradient of a sum is the sum of the replicas' gradients.
         """
@@ -197,7 +197,7 @@ class ReplicaContext:
         return nest.pack_sequence_as(value, outs)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """The tensors of all replicas in a row, in each of them; sizes along `axis` may differ."""
+        """The tensors of all replicas, concatenated, on each of them; sizes along `axis` may differ."""
         flat = [conversion.as_tensor(x) for x in nest.flatten(value)]
         if any(x.shape.rank == 0 for x in flat):
             raise ValueError(
@@ -236,7 +236,8 @@ class ReplicaContext:
         return nest.pack_sequence_as(value, outs)
 
     def _linked(self, total: Any, x: Any, rule: Callable) -> Any:
-        """`total` for this replica. Its own tapes see it as made of `x`; those outside of the run saw how it was made."""
+        """`total` for this replica: its own tapes record it as computed from `x`; tapes outside have recorded the
+        reduction."""
         outer = () if self._run is None else self._run.tapes
         inner = self._own_tapes()
         if isinstance(total, IndexedSlices):
@@ -252,7 +253,7 @@ class ReplicaContext:
         return out
 
     def merge_call(self, merge_fn: Callable, args: tuple = (), kwargs: dict | None = None) -> Any:
-        """`merge_fn(strategy, *args)`, called once, between replicas; arguments have the values of all of them."""
+        """`merge_fn(strategy, *args)`, called once, between replicas; its arguments hold the values of all replicas."""
         name = getattr(merge_fn, "__name__", type(merge_fn).__name__)
         merge_fn = merge_fn if _core.current_trace() is None else conv(merge_fn)
         if self._run is None:
@@ -277,7 +278,7 @@ class ReplicaContext:
 
 
 class ReplicaGroup:
-    """All replicas of a strategy as a group: what a graph of one replica exchanges with the others when it runs."""
+    """All replicas of a strategy as a group, with which the graph of one replica exchanges values when it runs."""
 
     def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
@@ -289,7 +290,7 @@ class ReplicaGroup:
 
     @property
     def rank(self) -> int:
-        """The number of the replica that runs."""
+        """The number of the replica that is running."""
         return self._context("the number of a replica")._replica_id
 
     def _context(self, what: str) -> ReplicaContext:
@@ -306,7 +307,7 @@ class ReplicaGroup:
         return self._context("all_reduce").all_reduce(ReduceOp.SUM, tensors)
 
     def all_gather(self, tensors: list) -> list:
-        """For each tensor those of all replicas."""
+        """For each tensor, the tensors of all replicas."""
 
         def fulfil(rows: list) -> list:
             group, columns = self._strategy._group, [list(c) for c in zip(*rows, strict=True)]
@@ -333,7 +334,7 @@ def _same(x: Any) -> Any:
 
 
 class InputContext:
-    """What a function that makes a dataset is told."""
+    """The argument of functions that create datasets."""
 
     def __init__(
         self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 1
@@ -343,7 +344,7 @@ class InputContext:
         self.num_replicas_in_sync = num_replicas_in_sync
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """The part of a batch that one replica gets."""
+        """The batch size of one replica."""
         if global_batch_size % self.num_replicas_in_sync:
             raise ValueError(
                 f"The `global_batch_size` {global_batch_size} is not divisible by `num_replicas_in_sync` "
@@ -359,18 +360,18 @@ class InputContext:
 
 
 class ValueContext:
-    """What a function that makes the value of a replica is told."""
+    """The argument of functions that create the value of a replica."""
 
     def __init__(self, replica_id_in_sync_group: int = 0, num_replicas_in_sync: int = 1) -> None:
         self.replica_id_in_sync_group = replica_id_in_sync_group
         self.num_replicas_in_sync = num_replicas_in_sync
 
 
-# ---- questions ------------------------------------------------------------------------------------
+# ---- the current context--------------------------------------------------------------------------------
 
 
 def get_strategy() -> Strategy:
-    """The strategy whose scope is open; a default one with one replica if none is."""
+    """The strategy whose scope is open; otherwise a default one with one replica."""
     return _where()[0]
 
 
@@ -380,7 +381,7 @@ def has_strategy() -> bool:
 
 
 def get_replica_context() -> ReplicaContext | None:
-    """The context of the replica that runs; None between replicas, in the scope of a strategy."""
+    """The context of the running replica; None between replicas, in the scope of a strategy."""
     return _where()[1]
 
 

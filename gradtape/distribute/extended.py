@@ -1,4 +1,4 @@
-"""`strategy.extended`: what libraries ask of a strategy."""
+"""`strategy.extended`: the interface of a strategy for libraries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StrategyExtended:
-    """What libraries ask of a strategy: `strategy.extended`."""
+    """The interface of a strategy for libraries: `strategy.extended`."""
 
     def __init__(self, container_strategy: Strategy) -> None:
         self._strategy = container_strategy
@@ -28,7 +28,7 @@ class StrategyExtended:
     _global_batch_size = True  # a dataset of Keras 2 has batches for all replicas
 
     def _in_multi_worker_mode(self) -> bool:
-        """Whether there are other processes; packages ask for it by this name."""
+        """Whether there are other processes; packages use this name."""
         return self._strategy._group.size > 1
 
     @property
@@ -68,24 +68,24 @@ class StrategyExtended:
         return self._strategy.reduce(reduce_op, value, axis=None)
 
     def batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any = None) -> list:
-        """As `reduce_to`, for pairs of a value and its destination, all at once."""
+        """The same as `reduce_to`, for pairs of a value and its destination, in one exchange."""
         op = as_reduce_op(reduce_op)
         return self._strategy._reduced(op, [value for value, _ in value_destination_pairs])
 
     def broadcast_to(self, tensor: Any, destinations: Any = None) -> Any:
-        """The tensor: replicas of a process share it."""
+        """The tensor: the replicas of a process share it."""
         return tensor
 
     def call_for_each_replica(self, fn: Callable, args: tuple = (), kwargs: dict | None = None) -> Any:
-        """As `Strategy.run`."""
+        """The same as `Strategy.run`."""
         return self._strategy.run(fn, args, kwargs)
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> Any:
-        """A context that changes nothing."""
+        """A context without effect."""
         return contextlib.nullcontext()
 
     def variable_created_in_scope(self, v: Any) -> bool:
-        """Whether a variable was made in the scope of this strategy; any was, to the default one."""
+        """Whether a variable was created in the scope of this strategy; true for the default one."""
         mine = getattr(v, "_distribute_strategy", None)
         return mine is self._strategy or (mine is None and self._strategy is contexts._default[0])
 

@@ -1,13 +1,13 @@
-"""Groups of processes: what exchanges between them are made of, whichever engine carries the bytes.
+"""Groups of processes: the logic of their exchanges, independent of the engine that carries the bytes.
 
-A *carrier* moves buffers: JAX's collectives (`groups_jax`) or MPI (`groups_mpi`). A *watch* knows who is there
-(`groups_watch`). A `Group` is both: it packs the tensors of an exchange into one flat buffer for each element type, makes
-sure that all processes mean the same exchange, and gives up when one of them is gone or late.
+A *carrier* moves buffers: JAX's collectives (`groups_jax`) or MPI (`groups_mpi`). A *watch* knows which processes
+are alive (`groups_watch`). A `Group` combines both: it packs the tensors of an exchange into one flat buffer per
+element type, checks that all processes are doing the same exchange, and gives up if a process is gone or late.
 
-Before each exchange every process sends a row of 128 bytes to all others: what it is about to do, as a hash. Rows are of
-one size, so this works even if the exchanges would not fit together, which the engines below answer with a crash. Values
-that fit into the row travel with it. So does a checksum of the values that processes have set without an exchange and
-that must be the same in all of them (`vouch`).
+Before each exchange every process sends a row of 128 bytes to all others, with a hash of what it is about to do.
+Rows have one size, so this works even if the exchanges do not match, in which case the engines below would crash.
+Values that fit into the row are sent with it. So is a checksum of values that processes have set without an
+exchange, but that must be equal in all of them (`vouch`).
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from gradtape._src.tensors.conversion import convert, densify, read
 from gradtape.distribute.groups_watch import Watch
 
 ROW = 128  # bytes that every process sends to all others before an exchange
-_HEAD = 24  # of which say what the exchange is
-_ALIGNED = 64  # bytes: where tensors begin in a buffer
+_HEAD = 24  # of these identify the exchange
+_ALIGNED = 64  # tensors begin at multiples of this in a buffer
 _DEFAULT_TIMEOUT = 60.0
 _NOTHING = np.zeros(0, np.uint8)
 
 
 class Carrier(Protocol):
-    """What an engine does for a group. Methods are called by one thread, the same for all of them, and may block."""
+    """The engine of a group. Methods are called by one thread, always the same, and may block."""
 
     rank: int
     size: int
-    ends_all: bool  # a process that ends while others do not come ends all of them
+    ends_all: bool  # whether a process that ends early ends all others
 
     def begin_rows(self, row: np.ndarray) -> None:
-        """Sends `ROW` bytes to every process; may return before they are there."""
+        """Starts to send `ROW` bytes to every process; may return before they arrive."""
 
     def rows(self) -> np.ndarray:
-        """The bytes that every process has sent, as uint8[size, ROW]."""
+        """The bytes sent by every process, as uint8[size, ROW]."""
 
     def buffer(self, n: int, dtype: Any) -> np.ndarray:
-        """A buffer of `n` elements for `sum`; the same one for the same arguments, with zeros at first."""
+        """A buffer of `n` elements for `sum`, initially zero; the same buffer for the same arguments."""
 
     def sum(self, buffer: np.ndarray) -> Any:
         """A tensor of the sums of all processes' buffers."""
@@ -66,11 +66,11 @@ class Carrier(Protocol):
         """The bytes of one process; `n` is the same for all."""
 
     def close(self, stuck: bool) -> None:
-        """Called at the end; `stuck`: an exchange was given up, whose call does not return."""
+        """Called at the end; `stuck`: a call for an abandoned exchange has not returned."""
 
 
 def time_limit(given: float | None) -> float:
-    """Seconds that other processes are waited for: an argument, GRADTAPE_COLLECTIVE_TIMEOUT, or 60.
+    """The seconds to wait for other processes: an argument, GRADTAPE_COLLECTIVE_TIMEOUT, or 60.
 
     Raises:
       ValueError: if it is not a positive number.
@@ -93,7 +93,7 @@ _couriers: list[Courier] = []
 
 
 def _at_the_end() -> None:
-    """Ends the process at once if a thread is inside of an engine that does not return: it would hold up its end."""
+    """Ends the process at once if a thread is inside an engine call that does not return, and would block the exit."""
     if all(courier.comes_back(5.0) for courier in _couriers):
         return
     for stream in (sys.stdout, sys.stderr):
@@ -102,11 +102,11 @@ def _at_the_end() -> None:
     os._exit(1)
 
 
-atexit.register(_at_the_end)  # before groups are made, so that it is called after they are closed
+atexit.register(_at_the_end)  # before groups exist, so that it runs after they are closed
 
 
 class Courier:
-    """A thread that does the blocking calls of a carrier, so that the caller can stop waiting."""
+    """A thread that makes the blocking calls of a carrier, so that the caller can stop waiting."""
 
     def __init__(self) -> None:
         self._job: Callable[[], Any] | None = None
@@ -121,11 +121,11 @@ class Courier:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call has not returned."""
+        """Whether a call has not returned yet."""
         return self._busy
 
     def comes_back(self, seconds: float) -> bool:
-        """Waits for the call that is under way; whether it has returned."""
+        """Waits for the current call; returns whether it has returned."""
         end = time.monotonic() + seconds
         while self._busy and time.monotonic() < end:
             time.sleep(0.01)
@@ -143,7 +143,7 @@ class Courier:
             self._done.release()
 
     def run(self, job: Callable[[], Any], give_up: Callable[[], None]) -> Any:
-        """What `job` returns. `give_up` is asked now and then, and raises when it is time to."""
+        """The result of `job`. `give_up` is called now and then, and raises when it is time to stop."""
         self._job, self._busy = job, True
         self._go.release()
         while not self._done.acquire(timeout=0.05):
@@ -160,8 +160,7 @@ class Group:
 
     Args:
       carrier: the engine that moves the bytes.
-      watch: who knows which processes are there; None for one process alone.
-      timeout: seconds that others are waited for.
+      watch: knows which processes are alive; None for a single process. timeout: the seconds to wait for others.
     """
 
     def __init__(self, carrier: Carrier, watch: Watch | None, timeout: float) -> None:
@@ -180,11 +179,11 @@ class Group:
     # ---- exchanges ------------------------------------------------------------------------------------
 
     def all_reduce(self, tensors: Sequence[Any]) -> list:
-        """For each tensor the sum of those that all processes give in its place: one exchange for all of them.
+        """For each tensor, the sum over all processes: one exchange for all tensors.
 
         Raises:
           UnavailableError: if a process is gone.
-          DeadlineExceededError: if one does not come within the time limit.
+          DeadlineExceededError: if one does not take part within the time limit.
           InvalidArgumentError: if processes exchange different things.
         """
         values = [densify(read(x)) for x in tensors]
@@ -209,7 +208,7 @@ class Group:
             ]
 
     def all_gather(self, tensors: Sequence[Any]) -> list[list]:
-        """For each tensor those that all processes give in its place, in the order of their ranks; shapes may differ."""
+        """For each tensor, the tensors of all processes, in the order of their ranks; shapes may differ."""
         values = [densify(read(x)) for x in tensors]
         if self.size == 1 or not values:
             return [[x] for x in values]
@@ -261,17 +260,17 @@ class Group:
         return out
 
     def barrier(self) -> None:
-        """Waits until all processes have come here."""
+        """Waits until all processes have called it."""
         if self.size > 1:
             plan = self._plan("barrier", [])
             self._run(plan, lambda: self._rows(plan, _NOTHING))
 
     def vouch(self, value: Any, what: str) -> None:
-        """Notes a value that must be the same in all processes: they find out with their next exchange.
+        """Registers a value that must be the same in all processes, which is checked by their next exchange.
 
         Args:
           value: a tensor.
-          what: in words, what it would mean if it were not.
+          what: the error message if it is not.
         """
         if self.size > 1:
             data = _array(densify(read(value)))
@@ -279,7 +278,7 @@ class Group:
             self._vouched_for = [*self._vouched_for[-2:], what]
 
     def settle(self) -> None:
-        """Makes sure that what was vouched for is the same in all processes.
+        """Checks that all values registered by `vouch` are the same in all processes.
 
         Raises:
           ValueError: if it is not.
@@ -288,7 +287,7 @@ class Group:
             self.barrier()
 
     def close(self) -> None:
-        """Takes no part any more. Others learn that this process has finished."""
+        """Leaves the group. The others learn that this process has finished."""
         with self._lock:
             if self._closed:
                 return
@@ -296,11 +295,11 @@ class Group:
         stuck = self._courier.is_busy
         if self._watch is not None:
             if stuck and self.rank and self._carrier.ends_all:
-                self._watch.wait_for_end(0, self.timeout)  # it may be saving what there is
+                self._watch.wait_for_end(0, self.timeout)  # it may be saving its state
             self._watch.close()
         self._carrier.close(stuck)
 
-    # ---- how they are made ------------------------------------------------------------------------------
+    # ---- implementation --------------------------------------------------------------------------------
 
     def _plan(self, kind: str, values: list, *more: Any) -> _Plan:
         key = (kind, tuple((x.dtype._code, tuple(x.shape)) for x in values), more)
@@ -347,7 +346,7 @@ class Group:
         self._carrier.begin_rows(row)
 
     def _met(self) -> np.ndarray:
-        """What the others put into their rows; all of them are about to do the same as this process."""
+        """The contents of the others' rows, after checking that all are about to do the same as this process."""
         rows = self._carrier.rows()
         heads = rows[:, :_HEAD]
         if (heads != heads[0]).any():
@@ -360,7 +359,7 @@ class Group:
         return self._met()
 
     def _others(self, words: str) -> str:
-        """What each process is about to do, in words: called by all of them, because all have seen that it differs."""
+        """What each process is about to do, in words: called by all of them, since all have seen a difference."""
         said = words.encode()[:ROW]
         row = np.zeros(ROW, np.uint8)
         row[: len(said)] = np.frombuffer(said, np.uint8)
@@ -369,7 +368,7 @@ class Group:
         return "; ".join(f"worker {r}: {w}" for r, w in enumerate(words_of))
 
     def _run(self, plan: _Plan, job: Callable[[], Any]) -> Any:
-        """Runs an exchange in the courier's thread, and gives up if it cannot end."""
+        """Runs an exchange in the courier's thread, and gives up if it cannot finish."""
         with self._lock:
             if self._failure is not None:
                 raise self._failure
@@ -411,7 +410,7 @@ class Group:
             except errors.OpError as e:
                 self._failure = e
             except Exception as e:
-                # The engine has noticed first. Who it was is heard a moment later.
+                # The engine noticed first. Who has gone is known a moment later.
                 cause = str(e).strip().split("\n")[0]
                 if watch is not None:
                     watch.wait_for_news(at, min(5.0, self.timeout))
@@ -432,11 +431,11 @@ class _Different(Exception):  # noqa: N818
 
 
 class _Drifted(Exception):  # noqa: N818
-    """Processes have set different values that should be the same."""
+    """Processes have set different values that should be equal."""
 
 
 class _Plan:
-    """What is known of an exchange from its kind and the kinds of its tensors."""
+    """The layout of an exchange, from its kind and the kinds of its tensors."""
 
     room = ROW - _HEAD
 
@@ -453,7 +452,7 @@ class _Plan:
         self.digest = np.frombuffer(hashlib.blake2b(full, digest_size=8).digest(), np.uint8)
         self.widened = [d in (float16, bfloat16) for d, _ in kinds]  # summed in float32, rounded once
         self.words_of_bool = next((f"bool{list(s)}" for d, s in kinds if d.name == "bool"), "")
-        # Small sums are made from rows, by each process in the same order.
+        # Small sums are computed from rows, by each process in the same order.
         self.small: list[tuple[int, int, Any]] = []
         at = 0
         sizes = [int(np.prod(s, dtype=np.int64)) for _, s in kinds]
@@ -469,7 +468,7 @@ class _Plan:
             self.small.append((at, n * dtype.itemsize, dtype))
             at += n * dtype.itemsize
         self.small_bytes, self.is_small = at, at <= self.room
-        # Large ones travel in one flat buffer for each element type, in which tensors begin at aligned places.
+        # Large tensors are sent in one flat buffer per element type, at aligned offsets.
         for dtype in dict.fromkeys(dtypes):
             assert dtype is not None
             each = _ALIGNED // dtype.itemsize
@@ -490,7 +489,7 @@ def _tensor(array: np.ndarray, like: Any) -> Any:
 
 
 def _unpacked(row: np.ndarray, head: int, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """The tensors of one process from its bytes: their shapes stand in front."""
+    """The tensors of one process from its bytes, which start with their shapes."""
     numbers = np.ascontiguousarray(row[:head]).view(np.int64).tolist()
     out, at, place = [], head, 0
     for a in arrays:

@@ -1,7 +1,7 @@
-"""The JAX carrier: all-reduce and all-gather as XLA programs over the processes' CPU devices, by gloo.
+"""The JAX carrier: all-reduce and all-gather as XLA programs over the processes' CPU devices, through gloo.
 
-A program is compiled ahead of time for each size. Its input is a buffer that stays: JAX reads the memory that the tensors
-are packed into, and its result becomes a tensor, both without a copy.
+A program is compiled ahead of time for each size. Its input is a permanent buffer: JAX reads the memory that the
+tensors are packed into, and its result becomes a tensor, both without a copy.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec  # type: ignore[impo
 from gradtape.distribute import groups_jax_names as names
 
 _ALIGNED = 64
-_LEAST = 2048  # elements of a sum: for less, XLA runs a program in the calling thread
-_MOST = 64  # programs that are kept
+_LEAST = 2048  # least elements of a sum: smaller programs run in the calling thread in XLA
+_MOST = 64  # limit on cached programs
 
 
 def connect(rank: int, addresses: list[str], timeout: float) -> tuple[JaxCarrier, Watch]:
-    """Meets the other workers, and makes this process one of JAX's.
+    """Meets the other workers, and connects this process to them through JAX.
 
     Raises:
-      DeadlineExceededError, UnavailableError: if workers are missing, or go away meanwhile.
-      FailedPreconditionError: if JAX runs already.
+      DeadlineExceededError, UnavailableError: if workers are missing, or go away in the meantime.
+      FailedPreconditionError: if JAX is already in use.
     """
     if names.is_started():
         raise errors.FailedPreconditionError(
@@ -74,7 +74,7 @@ def connect(rank: int, addresses: list[str], timeout: float) -> tuple[JaxCarrier
         return Courier().run(join, give_up), watch
     except errors.OpError:
         _silence.is_over = True
-        _silence.end()  # what was begun is given up, and does not end by itself
+        _silence.end()  # the connection is abandoned, and will not end by itself
         raise
     except Exception as e:
         watch.wait_for_news(0, 2.0)
@@ -82,7 +82,7 @@ def connect(rank: int, addresses: list[str], timeout: float) -> tuple[JaxCarrier
 
 
 def _serve(host: str, size: int, timeout: float) -> tuple[str, Any]:
-    """JAX's coordination service at a free port of the address at which worker 0 listens."""
+    """Starts JAX's coordination service at a free port of worker 0's address."""
     for attempt in range(5):
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
             s.bind((host, 0))
@@ -122,14 +122,14 @@ class JaxCarrier:
             names.leave()
 
     def _program(self, kind: str, n: int, dtype: Any) -> tuple[np.ndarray, Any, Any]:
-        """A buffer, the array of JAX that reads it, and the program that takes the array."""
+        """A buffer, the JAX array that reads it, and the program that takes the array."""
         key = (kind, n, np.dtype(dtype))
-        made = self._programs.get(key)
-        if made is None:
+        program = self._programs.get(key)
+        if program is None:
             if len(self._programs) >= _MOST:
                 del self._programs[next(iter(self._programs))]
-            made = self._programs[key] = self._make(_KINDS[kind], n, np.dtype(dtype))
-        return made
+            program = self._programs[key] = self._make(_KINDS[kind], n, np.dtype(dtype))
+        return program
 
     def _make(self, f: Callable, n: int, dtype: np.dtype) -> tuple[np.ndarray, Any, Any]:
         buffer = _aligned(n, dtype)
@@ -154,8 +154,8 @@ class JaxCarrier:
         self._under_way = program(whole)
 
     def rows(self) -> np.ndarray:
-        found, self._under_way = self._under_way, None
-        return np.asarray(found[0].addressable_data(0)).reshape(self.size, ROW)
+        arrays, self._under_way = self._under_way, None
+        return np.asarray(arrays[0].addressable_data(0)).reshape(self.size, ROW)
 
     def buffer(self, n: int, dtype: Any) -> np.ndarray:
         return self._program("sum", max(n, _LEAST), dtype)[0]
@@ -165,7 +165,7 @@ class JaxCarrier:
         return exchange.from_dlpack(self._run(whole, program))
 
     def gather(self, data: np.ndarray) -> np.ndarray:
-        # Few sizes, so that few programs are compiled.
+        # Only a few sizes, so that few programs are compiled.
         n = max(ROW, 1 << (len(data) - 1).bit_length())
         buffer, whole, program = self._program("gather", n, np.uint8)
         buffer[: len(data)] = data
@@ -178,7 +178,7 @@ class JaxCarrier:
         return np.asarray(self._run(whole, program))[: len(data)]
 
     def close(self, stuck: bool) -> None:
-        """Ends the connections if a program waits for a process that does not come: it would wait at exit, too."""
+        """Closes the connections if a program waits for a process that does not come: it would wait at exit, too."""
         if stuck:
             for inode in self._connections:
                 _shut(inode)
@@ -193,8 +193,8 @@ def _gather(x: Any) -> Any:
 
 
 def _rows(x: Any) -> tuple[Any, Any]:
-    # XLA runs programs of few operations in the calling thread. The second result makes it start this one and return, so
-    # that buffers are packed while rows travel.
+    # XLA runs programs of few operations in the calling thread. The second result makes it use another thread and
+    # return, so that buffers are packed while rows are sent.
     work = jax.numpy.outer(x, jax.numpy.arange(64)).astype("float32")
     return _gather(x), jax.numpy.sum(work * work, axis=1)
 
@@ -203,7 +203,7 @@ _KINDS: dict[str, Callable] = {"sum": _sum, "gather": _gather, "rows": _rows}
 
 
 class _Silence:
-    """Gloo says on standard output that it has connected, where programs write their results."""
+    """Hides gloo's message on standard output that it has connected, since programs write their results there."""
 
     def __init__(self) -> None:
         self._kept = -1
@@ -223,11 +223,11 @@ class _Silence:
         self.end()
 
     def end(self) -> None:
-        """Standard output is what it was."""
-        kept, self._kept = self._kept, -1
-        if kept >= 0:
-            os.dup2(kept, 1)
-            os.close(kept)
+        """Restores standard output."""
+        saved, self._kept = self._kept, -1
+        if saved >= 0:
+            os.dup2(saved, 1)
+            os.close(saved)
 
 
 _silence = _Silence()
@@ -240,15 +240,15 @@ def _aligned(n: int, dtype: np.dtype) -> np.ndarray:
 
 
 def _open_sockets() -> dict[str, int]:
-    """Sockets of this process and their file descriptors, where the system says so (Linux)."""
-    found = {}
+    """The sockets of this process and their file descriptors, if the system lists them (Linux)."""
+    sockets = {}
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc/self/fd"):
             with contextlib.suppress(OSError):
                 target = os.readlink(f"/proc/self/fd/{name}")
                 if target.startswith("socket:"):
-                    found[target] = int(name)
-    return found
+                    sockets[target] = int(name)
+    return sockets
 
 
 def _sockets() -> set[str]:
@@ -261,7 +261,7 @@ def _shut(inode: str) -> None:
         with contextlib.suppress(OSError):
             duplicate = socket.socket(fileno=os.dup(fd))
             try:
-                duplicate.getpeername()  # fails for the one that listens: gloo does not expect that to end
+                duplicate.getpeername()  # fails for the listening socket, which gloo does not expect to close
                 duplicate.shutdown(socket.SHUT_RDWR)
             finally:
                 duplicate.close()

@@ -1,6 +1,6 @@
-"""The names of JAX that are not public: if a release moves one of them, this is the file to change.
+"""JAX names that are not public: if a release moves one of them, this is the file to change.
 
-Imported when a group of processes is made, never before.
+Imported only when a group of processes is created.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from jax._src.lib import _jax  # type: ignore[import-not-found, unused-ignore]
 
 
 def is_started() -> bool:
-    """Whether JAX has looked for devices already: then it is too late to tell it about other processes."""
+    """Whether JAX has already looked for devices; then it cannot be told about other processes."""
     return xla_bridge.backends_are_initialized() or distributed.global_state.client is not None
 
 
-# JAX ends processes that have missed heartbeats: who is there is the watch's to say.
+# JAX would end processes that miss heartbeats; here the watch decides who is alive.
 _NEVER = 10_000_000
 
 
 def serve(address: str, size: int, timeout: float) -> Any:
-    """Starts the coordination service of JAX, through which its processes find each other."""
+    """Starts JAX's coordination service, through which processes find each other."""
     seconds = max(1, round(timeout))
     return _jax.get_distributed_runtime_service(
         address, size, heartbeat_timeout=_NEVER, shutdown_timeout=seconds, cluster_register_timeout=seconds
@@ -29,7 +29,7 @@ def serve(address: str, size: int, timeout: float) -> Any:
 
 
 def join(address: str, rank: int, size: int, service: Any, timeout: float) -> None:
-    """Makes this process one of `size` processes of JAX."""
+    """Makes this process one of `size` JAX processes."""
     seconds = max(1, round(timeout))
     client = _jax.get_distributed_runtime_client(
         address,
@@ -49,8 +49,8 @@ def join(address: str, rank: int, size: int, service: Any, timeout: float) -> No
 def leave() -> None:
     """Ends the connection to the coordination service; devices and open connections between processes stay.
 
-    JAX aborts processes whose coordinator dies (SIGABRT), and lets those that end wait for each other. Neither happens
-    to a process that has left. Only connections that do not exist yet could not be made any more.
+    JAX aborts processes whose coordinator dies (SIGABRT), and lets ending processes wait for each other. Neither
+    happens to a process that has left. It can no longer open new connections, but keeps the existing ones.
     """
     state = distributed.global_state
     if state.client is not None:

@@ -1,4 +1,4 @@
-"""The MPI carrier, for programs started by mpirun or srun: mpi4py, and whatever network MPI was built for."""
+"""The MPI carrier, for programs started by mpirun or srun: mpi4py, over any network that MPI supports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ except ImportError as e:
 
 
 def connect(timeout: float) -> tuple[MpiCarrier, Watch | None]:
-    """Joins the processes that mpirun has started."""
+    """Joins the processes started by mpirun."""
     carrier = MpiCarrier()
     if carrier.size == 1:
         return carrier, None
@@ -48,7 +48,7 @@ class MpiCarrier:
                 '(mpi4py.rc.thread_level = "multiple", the default).',
             )  # fmt: skip
         self.world = MPI.COMM_WORLD
-        self._comm = self.world.Dup()  # messages of the user's own program do not meet ours
+        self._comm = self.world.Dup()  # keeps our messages apart from those of the user's program
         self.rank, self.size = self._comm.rank, self._comm.size
         self._buffers: dict[tuple, np.ndarray] = {}
         self._row = np.zeros(0, np.uint8)
@@ -61,10 +61,10 @@ class MpiCarrier:
 
     def buffer(self, n: int, dtype: Any) -> np.ndarray:
         key = n, np.dtype(dtype)
-        made = self._buffers.get(key)
-        if made is None:
-            made = self._buffers[key] = np.zeros(n, dtype)
-        return made
+        buffer = self._buffers.get(key)
+        if buffer is None:
+            buffer = self._buffers[key] = np.zeros(n, dtype)
+        return buffer
 
     def sum(self, buffer: np.ndarray) -> Any:
         total = np.empty_like(buffer)
@@ -82,7 +82,7 @@ class MpiCarrier:
         return data
 
     def close(self, stuck: bool) -> None:
-        """Ends all processes if one of them does not come: MPI's own end waits for all of them."""
+        """Ends all processes if one of them does not come, because MPI's own shutdown waits for all of them."""
         if stuck:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -1,8 +1,8 @@
-"""A relay for the connection to JAX's coordination service, so that its end is not the end of this process.
+"""A relay for the connection to JAX's coordination service, so that its loss does not end this process.
 
-JAX aborts a process (SIGABRT) when the connection to the coordinator closes, as it does when worker 0 is killed. A
-worker therefore connects to a socket of its own, from which bytes are passed on to worker 0 and back. When the other side is
-gone, nothing is passed on any more, and JAX waits; who is gone is said by the watch (`groups_watch`).
+JAX aborts a process (SIGABRT) when the connection to the coordinator closes, as it does when worker 0 is killed.
+Therefore a worker connects to a local socket, from which bytes are passed on to worker 0 and back. When the other
+side is gone, nothing is passed on any more, and JAX waits; the watch (`groups_watch`) reports who is gone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 
 
 def relay(host: str, port: int) -> str:
-    """The address at which a thread listens and passes on to `host:port`."""
+    """The local address at which a thread listens and passes bytes on to `host:port`."""
     listening = socket.create_server(("127.0.0.1", 0))
     threading.Thread(target=_serve, args=(listening, host, port), name="gradtape relay", daemon=True).start()
     return f"127.0.0.1:{listening.getsockname()[1]}"
@@ -26,7 +26,7 @@ def _serve(listening: socket.socket, host: str, port: int) -> None:
             near, _ = listening.accept()
         except OSError:
             return
-        # Open until the process is gone, also while Python ends and closes its sockets.
+        # Stays open until the process ends, even while Python closes its sockets at exit.
         os.dup(near.fileno())
         try:
             far = socket.create_connection((host, port), timeout=10.0)
@@ -45,6 +45,6 @@ def _pass_on(source: socket.socket, target: socket.socket, from_here: bool) -> N
     with contextlib.suppress(OSError):
         while data := source.recv(1 << 16):
             target.sendall(data)
-    if from_here:  # this process has closed its side: the other one may know
+    if from_here:  # this process has closed its side; the other side is told
         with contextlib.suppress(OSError):
             target.close()

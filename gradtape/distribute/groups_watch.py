@@ -1,11 +1,11 @@
-"""Who takes part, who is late, and who is gone: a roll call and a watch over the workers of a cluster.
+"""Monitors the workers of a cluster: who has started, who is late, and who is gone.
 
-No computed values are sent over these connections. Worker 0 listens at its address; every worker keeps one connection to
-it and says a few times a second that it is there and how many exchanges it has entered. A connection that closes names a
-dead worker at once; one that falls silent, after the time limit. Worker 0 tells the others. So an exchange that cannot
-end is an error that says who is missing, and not a program that hangs.
+No computed values are sent over these connections. Worker 0 listens at its address; every worker keeps one
+connection to it and reports a few times a second that it is alive and how many exchanges it has entered. A
+connection that closes identifies a dead worker at once; a silent one, after the time limit. Worker 0 tells the
+others. So an exchange that cannot finish raises an error that says who is missing, instead of hanging.
 
-Messages are lines of JSON with one key that says what they are; see `_Hub._handle` and `Watch._handle`.
+Messages are lines of JSON with one key that gives their kind; see `_Hub._handle` and `Watch._handle`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any
 
 from gradtape._src.base import errors
 
-_LONGEST = 1 << 20  # bytes of a message
-_TICK = 0.25  # seconds between signs of life
+_LONGEST = 1 << 20  # limit on the bytes of a message
+_TICK = 0.25  # seconds between reports
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """`"host:1234"` in two parts; brackets around an IPv6 address are left out."""
+    """`"host:1234"` as host and port, without brackets around an IPv6 address."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 
@@ -45,7 +45,7 @@ def listener(address: str, patience: float = 3.0) -> socket.socket:
             return _listen(host, port)
         except OSError as e:
             if e.errno in (errno.EADDRNOTAVAIL, errno.EINVAL) or isinstance(e, socket.gaierror):
-                host = ""  # behind a name or address of a gateway, as in containers
+                host = ""  # the name or address is that of a gateway, as for containers
                 continue
             if e.errno != errno.EADDRINUSE or time.monotonic() > end:
                 raise errors.UnavailableError(
@@ -53,7 +53,7 @@ def listener(address: str, patience: float = 3.0) -> socket.socket:
                     f"MultiWorkerMirroredStrategy: worker 0 cannot listen at {address}: {e.strerror or e}. Hint: another "
                     "program, or an earlier run, has the port; choose another one in TF_CONFIG.",
                 ) from e  # fmt: skip
-            time.sleep(0.1)  # an earlier run may be about to end
+            time.sleep(0.1)  # an earlier run may still be ending
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -80,11 +80,11 @@ class _Line:
         self._sending = threading.Lock()
 
     def send(self, **message: Any) -> None:
-        with self._sending, contextlib.suppress(OSError):  # that it is closed is found by `receive`
+        with self._sending, contextlib.suppress(OSError):  # `receive` notices a closed connection
             self.socket.sendall(json.dumps(message).encode() + b"\n")
 
     def receive(self) -> list[dict] | None:
-        """The messages that have come, once there is something to read; None if the other side has closed."""
+        """The messages received, once there is something to read; None if the other side has closed."""
         try:
             data = self.socket.recv(1 << 16)
         except OSError:
@@ -97,7 +97,7 @@ class _Line:
         try:
             messages = [json.loads(line) for line in lines]
         except ValueError:
-            return None  # not one of ours
+            return None  # not a worker
         return [m for m in messages if isinstance(m, dict)]
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class _Line:
 
 
 class _Member:
-    """A worker, as worker 0 knows it."""
+    """A worker, as known to worker 0."""
 
     def __init__(self, line: _Line, rank: int) -> None:
         self.line, self.rank = line, rank
@@ -117,7 +117,7 @@ class _Member:
 
 
 class _Hub:
-    """The side of worker 0: a thread that hears all workers and tells each of the others."""
+    """The side of worker 0: a thread that listens to all workers and informs the others."""
 
     def __init__(self, listening: socket.socket, size: int, timeout: float, welcome: dict) -> None:
         self._listening, self._size, self._timeout, self._welcome = listening, size, timeout, welcome
@@ -142,19 +142,19 @@ class _Hub:
                     for message in messages or ():
                         key.data[1] = member = self._handle(line, member, message)
                 except (KeyError, TypeError, ValueError):
-                    messages = None  # not one of ours
+                    messages = None  # not a worker
                 if messages is None:
                     self._selector.unregister(line.socket)
                     line.close()
                     if member is not None and not member.gone:
                         self._lose(member, gone=member.rank)
-            now = time.monotonic()
+            time_now = time.monotonic()
             for member in list(self._members.values()):
-                if not member.gone and now - member.heard > self._timeout:
+                if not member.gone and time_now - member.heard > self._timeout:
                     self._lose(member, silent=member.rank)
             if (
                 len(self._members) < self._size
-                and now - self._began > self._timeout
+                and time_now - self._began > self._timeout
                 and not self._told_missing
             ):
                 self._told_missing = True
@@ -165,7 +165,7 @@ class _Hub:
         self._tell(**message)
 
     def _tell(self, **message: Any) -> None:
-        """Tells worker 0, whose process this is, last: it may end on the news, and the others would not hear them."""
+        """Informs worker 0 last, whose process this is: it may end on the news before the others hear them."""
         for _, member in sorted(self._members.items(), reverse=True):
             if not member.gone:
                 member.line.send(**message)
@@ -183,7 +183,9 @@ class _Hub:
         elif "who" in message:
             at = int(message["who"])
             late = [m.rank for m in self._members.values() if not m.gone and m.entered < at]
-            self._tell(late=sorted(late), at=at)  # all: who asked may be gone before the others ask
+            self._tell(
+                late=sorted(late), at=at
+            )  # to all, because the one that asked may end before the others ask
         return member
 
     def _join(self, line: _Line, rank: int, message: dict) -> _Member | None:
@@ -207,14 +209,12 @@ class _Hub:
 
 
 class Watch:
-    """One worker's side: its sign of life, and what it has heard of the others.
+    """The side of one worker: its reports, and what it has heard about the others.
 
     Args:
-      rank: which of the workers this is.
-      addresses: of all of them; where worker 0 listens, and names for errors.
-      timeout: seconds that the others are waited for.
-      listening: worker 0's socket.
-      welcome: what worker 0 tells all when they have come.
+      rank: the index of this worker. addresses: the addresses of all workers; worker 0 listens at its own, the
+      others are for messages. timeout: the seconds to wait for the others. listening: worker 0's socket. welcome:
+      what worker 0 sends to all once they have come.
     """
 
     def __init__(
@@ -226,8 +226,8 @@ class Watch:
         welcome: dict | None = None,
     ) -> None:
         self.rank, self.addresses, self.timeout = rank, list(addresses), timeout
-        self.entered = 0  # exchanges
-        self.lost: dict[int, tuple[str, int]] = {}  # by rank: how, and after which exchange
+        self.entered = 0  # the number of exchanges entered
+        self.lost: dict[int, tuple[str, int]] = {}  # by rank: how it was lost, and after which exchange
         self.welcome: dict = {}
         self._refused = ""
         self._missing: list[int] | None = None
@@ -241,7 +241,7 @@ class Watch:
         self._line.send(hello=rank, cluster=self.addresses)
         self._roll_call()
 
-    # ---- the beginning ----------------------------------------------------------------------------
+    # ---- joining ----------------------------------------------------------------------------------
 
     def _connect(self) -> _Line:
         end = time.monotonic() + self.timeout
@@ -258,7 +258,7 @@ class Watch:
                 time.sleep(0.05)
 
     def _roll_call(self) -> None:
-        end = time.monotonic() + self.timeout + 2.0  # worker 0 says who is missing before that
+        end = time.monotonic() + self.timeout + 2.0  # worker 0 reports missing workers before that
         with self._changed:
             while not (self.welcome or self._refused or self._missing or self.lost):
                 if not self._changed.wait(max(0.0, end - time.monotonic())):
@@ -272,7 +272,7 @@ class Watch:
                 f"MultiWorkerMirroredStrategy: {self._refused}. Hint: every process needs the same cluster in TF_CONFIG, "
                 "and a task of its own.",
             )  # fmt: skip
-        if self.lost and not self._missing:  # worker 0 says who is missing, and then it is gone, too
+        if self.lost and not self._missing:  # worker 0 has reported missing workers, and is then gone, too
             raise self.error(0)
         who = self._missing or [0]
         raise errors.DeadlineExceededError(
@@ -299,9 +299,9 @@ class Watch:
                 for message in messages or ():
                     self._handle(message)
                 if messages is None:
-                    # Worker 0 leaves when it hears that another one is gone: that is not the reason.
-                    known = any(how != "left" for how, _ in self.lost.values())
-                    if not self._closed and not self._refused and not known:
+                    # Worker 0 leaves when it hears that another worker is gone; that is not the cause.
+                    explained = any(how != "left" for how, _ in self.lost.values())
+                    if not self._closed and not self._refused and not explained:
                         self.lost.setdefault(0, ("gone", 0))
                     self._closed = True
                 self._changed.notify_all()
@@ -323,12 +323,12 @@ class Watch:
             self.welcome = message
 
     def close(self) -> None:
-        """Says that this worker ends as it should: others must not wait for it, but nothing is wrong with it."""
+        """Reports that this worker ends normally: others must not wait for it, but nothing is wrong with it."""
         if not self._closed:
             self._closed = True
             self._line.send(bye=self.entered)
 
-    # ---- what exchanges ask -------------------------------------------------------------------------
+    # ---- for exchanges ------------------------------------------------------------------------------
 
     def name(self, rank: int) -> str:
         """A worker in words, with its address."""
@@ -340,15 +340,15 @@ class Watch:
         return f"{', '.join(most)} and {last}" if most else last
 
     def is_broken(self, at: int) -> bool:
-        """Whether exchange number `at` cannot end: a worker that has not entered it is gone."""
+        """Whether exchange number `at` cannot finish, because a worker that has not entered it is gone."""
         return bool(self.lost) and any(how != "left" or last < at for how, last in self.lost.values())
 
     def has_verdict(self, at: int) -> bool:
-        """Whether some worker has waited too long in exchange number `at`, and it is known for whom."""
+        """Whether a worker has waited too long in exchange number `at`, and the missing workers are known."""
         return at in self._late
 
     def wait_for_news(self, at: int, seconds: float) -> bool:
-        """Waits until somebody is known to be gone; whether that is so."""
+        """Waits until a worker is known to be gone; returns whether one is."""
         end = time.monotonic() + seconds
         with self._changed:
             while not self.is_broken(at) and time.monotonic() < end:
@@ -356,26 +356,26 @@ class Watch:
         return self.is_broken(at)
 
     def wait_for_end(self, rank: int, seconds: float) -> None:
-        """Waits until a worker has ended, well or not."""
+        """Waits until a worker has ended, normally or not."""
         end = time.monotonic() + seconds
         with self._changed:
             while rank not in self.lost and time.monotonic() < end:
                 self._changed.wait(max(0.0, end - time.monotonic()))
 
     def error(self, at: int, what: str = "", cause: str = "") -> errors.OpError:
-        """UnavailableError that names the workers that are gone."""
+        """An UnavailableError that names the workers that are gone."""
         words = {
             "gone": "is gone: its process has ended or its machine cannot be reached",
             "silent": f"has given no sign of life for {self.timeout:g} s",
             "left": "has finished its program, and takes no part",
         }
-        found: dict[str, list[int]] = {}
+        ranks_by_how: dict[str, list[int]] = {}
         for rank, (how, last) in self.lost.items():
             if how != "left" or last < at:
-                found.setdefault(how, []).append(rank)
-        if len(found) > 1:
-            found.pop("left", None)  # they have heard of it earlier, and ended
-        said = "; ".join(f"{self.names(ranks)} {words[how]}" for how, ranks in found.items())
+                ranks_by_how.setdefault(how, []).append(rank)
+        if len(ranks_by_how) > 1:
+            ranks_by_how.pop("left", None)  # they have heard of the failure earlier, and ended
+        said = "; ".join(f"{self.names(ranks)} {words[how]}" for how, ranks in ranks_by_how.items())
         text = f"{what or 'MultiWorkerMirroredStrategy'}: {said or 'a worker is gone'}"
         if cause:
             text += f" ({cause})"
@@ -386,7 +386,7 @@ class Watch:
         )
 
     def late(self, at: int, what: str) -> errors.OpError:
-        """DeadlineExceededError that names those who have not entered exchange number `at`."""
+        """A DeadlineExceededError that names the workers that have not entered exchange number `at`."""
         if at not in self._late:
             self._line.send(who=at)
         end = time.monotonic() + 2.0

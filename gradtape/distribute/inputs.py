@@ -1,7 +1,7 @@
 """Datasets of a strategy: batches cut into a part for each replica, also in several processes.
 
-Under both classes is an ordinary dataset (`parts`), whose elements are tuples of the replicas' parts: it is what functions
-loop over, and what iterators and checkpoints know how to treat.
+Both classes wrap an ordinary dataset (`parts`) whose elements are tuples of the replicas' parts: functions loop
+over it, and iterators and checkpoints work on it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gradtape.data.options import AutoShardPolicy
 from gradtape.distribute.parts import Cut, InStep, InTurns, Rebatched, of_files
 from gradtape.distribute.values import PerReplicaSpec, together
 
-# ---- what strategies give --------------------------------------------------------------------------------
+# ---- creation --------------------------------------------------------------------------------------------
 
 
 def distributed(strategy: Any, dataset: Any) -> Any:
@@ -52,7 +52,7 @@ def distributed(strategy: Any, dataset: Any) -> Any:
                 f"files as there are processes, {group.size}. Hint: AutoShardPolicy.DATA.",
             )
     if group.size > 1 and own is not None:
-        # Its own files, or all data: in parts of the size that a replica gets of a full batch.
+        # Its own files, or all data, in batches of the size of a replica's part of a full batch.
         batches: Any = Rebatched(own, total)
         batches = batches if n == 1 else InTurns(batches, n)
         batches = batches if policy == AutoShardPolicy.OFF else InStep(batches, group)
@@ -62,7 +62,7 @@ def distributed(strategy: Any, dataset: Any) -> Any:
 
 
 def cut(strategy: Any, batch: Any) -> Any:
-    """A batch of tensors as values of replicas: what this process has of it, cut as batches of a dataset are."""
+    """A batch of tensors as values of replicas: this process's share, cut like batches of a dataset."""
     n, rank = strategy._local_replicas, strategy._group.rank
     whole = Cut(None, strategy.num_replicas_in_sync, range(rank * n, (rank + 1) * n))
     parts = whole.parts(batch)
@@ -70,7 +70,7 @@ def cut(strategy: Any, batch: Any) -> Any:
 
 
 def in_turns(strategy: Any, dataset: Any) -> Any:
-    """What `strategy.distribute_datasets_from_function` makes of the dataset of this process."""
+    """The result of `strategy.distribute_datasets_from_function`, from the dataset of this process."""
     if not isinstance(dataset, Dataset):
         raise ValueError(
             "distribute_datasets_from_function: the function must return a tf.data.Dataset; got "
@@ -85,7 +85,7 @@ def in_turns(strategy: Any, dataset: Any) -> Any:
 class DistributedDataset:
     """A dataset whose elements have a part for each replica: see `Strategy.experimental_distribute_dataset`.
 
-    Functions of `tf.function` may loop over it, or have it as an argument.
+    A `tf.function` may loop over it, or take it as an argument.
     """
 
     def __init__(self, strategy: Any, parts: Any) -> None:
@@ -93,7 +93,7 @@ class DistributedDataset:
 
     @property
     def element_spec(self) -> Any:
-        """What the elements look like: a `PerReplicaSpec` for each tensor."""
+        """The spec of the elements: a `PerReplicaSpec` for each tensor."""
         return _joined_spec(self._parts.element_spec)
 
     @property
@@ -125,9 +125,9 @@ class DistributedDataset:
 
 
 class DistributedIterator:
-    """What `iter` of a distributed dataset gives."""
+    """The iterator of a distributed dataset."""
 
-    # A checkpoint keeps how many elements were taken.
+    # A checkpoint saves how many elements were taken.
     _checkpoint_by_serializing = True
 
     def __init__(self, parts: Any) -> None:
@@ -135,7 +135,7 @@ class DistributedIterator:
 
     @property
     def element_spec(self) -> Any:
-        """What the elements look like."""
+        """The spec of the elements."""
         return _joined_spec(self._parts.element_spec)
 
     def __iter__(self) -> DistributedIterator:
@@ -148,23 +148,23 @@ class DistributedIterator:
         """The next element.
 
         Raises:
-          OutOfRangeError: if there is none.
+          OutOfRangeError: if there are no more elements.
         """
         return _joined(self._parts.get_next())
 
     def get_next_as_optional(self) -> Any:
         """The next element if there is one: it has `has_value()` and `get_value()`."""
-        found = self._parts.get_next_as_optional()
-        if not bool(found.has_value()):
+        optional = self._parts.get_next_as_optional()
+        if not bool(optional.has_value()):
             return Optional.empty(self.element_spec)
-        return Optional(_joined(found.get_value()))
+        return Optional(_joined(optional.get_value()))
 
     def serialize(self) -> str:
-        """How many elements were taken."""
+        """The number of elements taken."""
         return self._parts.serialize()
 
     def deserialize(self, string_value: str) -> None:
-        """Goes on after as many elements."""
+        """Continues after as many elements."""
         self._parts.deserialize(string_value)
 
     def _for_in_graph(self, go_on: Any, body: Any, *rest: Any) -> None:
@@ -182,18 +182,18 @@ class DistributedIterator:
 
 
 class _DatasetArgument(DistributedDataset):
-    """Stands in a trace for a distributed dataset that the function is given."""
+    """The placeholder of a distributed dataset argument in a trace."""
 
     def bind(self, dataset: DistributedDataset) -> None:
-        """The dataset of this thread's call."""
+        """Binds the dataset of this thread's call."""
         self._parts.bind(dataset._parts)
 
 
 class _IteratorArgument(DistributedIterator):
-    """Stands in a trace for an iterator that the function is given."""
+    """The placeholder of a distributed iterator argument in a trace."""
 
     def bind(self, iterator: DistributedIterator) -> None:
-        """The iterator of this thread's call."""
+        """Binds the iterator of this thread's call."""
         self._parts.bind(iterator._parts)
 
 

@@ -1,7 +1,7 @@
 """`python -m gradtape launch --workers 2 train.py`: several workers of one program, on this machine.
 
-Each process gets a TF_CONFIG with free ports of the loopback address. Their lines of output come with the number of the
-worker in front. When one fails, the others are given a moment to say why and to save, and are ended; the exit status is that
+Each process gets a TF_CONFIG with free ports of the loopback address. Lines of output are prefixed by the index of
+the worker. When one fails, the others have a moment to report and save, and are then ended; the exit status is that
 of the first one that failed.
 """
 
@@ -22,20 +22,20 @@ _GRACE = 15.0  # seconds that the others have after one has failed
 
 
 def free_addresses(n: int) -> list[str]:
-    """Addresses of this machine that nobody uses now.
+    """Addresses of this machine with ports that are free now.
 
     >>> len(set(free_addresses(3)))
     3
     """
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in held]
-    for s in held:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
+    for s in sockets:
         s.close()
     return addresses
 
 
 def tf_config(addresses: Sequence[str], index: int) -> str:
-    """TF_CONFIG of one of several workers.
+    """The TF_CONFIG of one of several workers.
 
     >>> tf_config(["a:1", "b:1"], 1)
     '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'
@@ -47,12 +47,11 @@ def launch(command: Sequence[str], workers: int, grace: float = _GRACE) -> int:
     """Runs a program in several processes and waits for all of them.
 
     Args:
-      command: what follows `python`: a script, or `-m` and a module, and its arguments.
-      workers: how many processes.
-      grace: seconds that the others have when one has failed.
+      command: the arguments of `python`: a script, or `-m` and a module, and its arguments. workers: the number of
+      processes. grace: the seconds that the others have after one has failed.
 
     Returns:
-      0 if all have ended well; otherwise the status of the first that did not, 128 plus the signal if one ended it.
+      0 if all succeeded; otherwise the status of the first that failed, 128 plus the signal if a signal ended it.
     """
     addresses = free_addresses(workers)
     running: list[subprocess.Popen] = []
@@ -60,7 +59,7 @@ def launch(command: Sequence[str], workers: int, grace: float = _GRACE) -> int:
     lock = threading.Lock()
     try:
         for i in range(workers):
-            # Python writes whole lines at once, so that those of several workers do not mix.
+            # Unbuffered Python writes whole lines, so that the lines of several workers do not mix.
             env = dict(os.environ, TF_CONFIG=tf_config(addresses, i), PYTHONUNBUFFERED="1")
             process = subprocess.Popen(
                 [sys.executable, *command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,6 +1,6 @@
-"""Ordinary datasets whose elements are the parts of replicas: how batches are cut, and what processes share.
+"""Ordinary datasets whose elements are the parts of replicas: how batches are cut, and shared between processes.
 
-An element is a tuple with a part for each replica of this process, or the part itself where there is one replica.
+An element is a tuple with a part for each replica of this process, or the part itself if there is one replica.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gradtape.data.readers import FileDataset
 
 
 def _with_shapes(spec: Any, change: Callable[[TensorShape], TensorShape]) -> Any:
-    """A spec whose tensors have other shapes."""
+    """A spec with the shapes of its tensors changed."""
 
     def leaf(s: Any) -> Any:
         if not isinstance(s, TensorSpec):
@@ -46,7 +46,7 @@ class Cut(Unary):
         return min(r * size, rows), min((r + 1) * size, rows)
 
     def _mapped(self, part: Any) -> Any:
-        """An element of the parts that `part(r)` makes: a tuple, or the only one itself."""
+        """An element of the results of `part(r)`: a tuple, or the only one itself."""
         return part(self._own[0]) if len(self._own) == 1 else tuple(part(r) for r in self._own)
 
     def _spec_of_parts(self, spec: Any) -> Any:
@@ -73,8 +73,8 @@ class Cut(Unary):
         return None if likely is None else self._spec_of_parts(likely)
 
     def _kinds(self) -> list | None:
-        known = self._input._kinds()
-        return None if known is None else [self._spec_of_parts(kind) for kind in known]
+        kinds = self._input._kinds()
+        return None if kinds is None else [self._spec_of_parts(kind) for kind in kinds]
 
     def _elements(self, run: Run) -> Iterator[Any]:
         for element in self._input._iterate(run):
@@ -92,7 +92,7 @@ class Cut(Unary):
 
 
 class InTurns(Unary):
-    """`count` elements at a time, one for each replica; where the dataset ends, the last ones have no rows."""
+    """`count` elements at a time, one for each replica; if the dataset ends, the last ones have no rows."""
 
     def __init__(self, source: Any, count: int) -> None:
         super().__init__(source)
@@ -111,10 +111,10 @@ class InTurns(Unary):
         return None if likely is None else (likely,) * self._count
 
     def _kinds(self) -> list | None:
-        known, n = self._input._kinds(), self._count
-        if known is None or len(known) > 1 or not self._is_even():
+        kinds, n = self._input._kinds(), self._count
+        if kinds is None or len(kinds) > 1 or not self._is_even():
             return None
-        return [(known[0],) * n]
+        return [(kinds[0],) * n]
 
     def _size(self) -> int:
         size = self._input._size()
@@ -131,10 +131,10 @@ class InTurns(Unary):
 
 
 def _rows(element: Any) -> int:
-    """How many rows a batch has.
+    """The number of rows of a batch.
 
     Raises:
-      ValueError: if it is no batch.
+      ValueError: if it is not a batch.
     """
     sizes = {tuple(x.shape)[:1] for x in nest.flatten(element) if x is not None}
     if sizes and () not in sizes and len(sizes) == 1:
@@ -147,7 +147,7 @@ def _rows(element: Any) -> int:
 
 
 class Rebatched(Unary):
-    """All data of a dataset in batches of the size that a replica gets of a full batch."""
+    """All data of a dataset, in batches of the size of a replica's part of a full batch."""
 
     def __init__(self, source: Any, replicas: int) -> None:
         super().__init__(source)
@@ -180,9 +180,9 @@ class Rebatched(Unary):
 
 
 class InStep(Unary):
-    """The same number of elements in all processes: where one has no more, it goes on without rows.
+    """The same number of elements in all processes: one that runs out continues with elements without rows.
 
-    A process that ended its loop before the others would leave them waiting in the exchange of their next step.
+    Otherwise a process that ends its loop early would leave the others waiting in their next exchange.
     """
 
     def __init__(self, source: Any, group: Any) -> None:
@@ -231,7 +231,7 @@ _END: Any = object()
 
 
 def of_files(dataset: Any, count: int, index: int) -> Any:
-    """The dataset of every `count`th file, from number `index` on; None if it does not come from so many files."""
+    """The dataset of every `count`th file, from index `index` on; None if there are too few files."""
     if isinstance(dataset, FileDataset) and dataset._given is not None:
         if len(dataset._given) < count:
             return None
@@ -252,7 +252,7 @@ def of_files(dataset: Any, count: int, index: int) -> Any:
 
 
 def _first_inner(dataset: Any) -> Any:
-    """The dataset that `flat_map` or `interleave` makes of its first element."""
+    """The dataset that `flat_map` or `interleave` creates from its first element."""
     with aside():
         return dataset._function(*arguments(dataset._input._first()))
 

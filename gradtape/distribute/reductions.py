@@ -1,7 +1,7 @@
-"""How the values of replicas become one: sums and means, tensors in a row, and whether they are the same.
+"""Combines the values of replicas: sums and means, concatenation, and comparison.
 
-Every reduction is done over the replicas of this process first, and then over the processes of a *group*. This is the
-only place where a group is asked, and `OneProcess` is the group of a program that is alone.
+Every reduction is done first over the replicas of this process, and then over the processes of a *group*. This is
+the only module that uses groups; `OneProcess` is the group of a single process.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
 class ReduceOp(enum.Enum):
-    """How the values of replicas become one."""
+    """How the values of replicas are combined."""
 
     SUM = "SUM"
     MEAN = "MEAN"
 
     @staticmethod
     def from_variable_aggregation(aggregation: VariableAggregation) -> ReduceOp:
-        """The same as for variables."""
-        known = {VariableAggregation.SUM: ReduceOp.SUM, VariableAggregation.MEAN: ReduceOp.MEAN}
-        if aggregation not in known:
+        """The ReduceOp for a variable's aggregation."""
+        ops = {VariableAggregation.SUM: ReduceOp.SUM, VariableAggregation.MEAN: ReduceOp.MEAN}
+        if aggregation not in ops:
             raise ValueError(
                 f"Could not convert from `tf.VariableAggregation` {aggregation} to`tf.distribute.ReduceOp`"
             )
-        return known[aggregation]
+        return ops[aggregation]
 
 
 def as_reduce_op(value: Any) -> ReduceOp:
-    """A ReduceOp from itself or its name."""
+    """A ReduceOp, which may be given by its name."""
     return value if isinstance(value, ReduceOp) else ReduceOp(str(value).upper())
 
 
 class OneProcess:
-    """The processes that reduce together where there is only this one; see `control/collective.py` for groups."""
+    """The group of a single process; see `control/collective.py` for groups."""
 
     rank = 0
     size = 1
 
 
-_MOST_NODES = 200  # that are looked at before values of a graph are compared when it runs
+_MOST_NODES = 200  # limit on the nodes compared while tracing; beyond it, values are compared at run time
 
 
 def leaf(value: Any) -> Any:
-    """What can be reduced: a tensor, or an IndexedSlices."""
+    """A value that can be reduced: a tensor, or an IndexedSlices."""
     return value if isinstance(value, IndexedSlices) else as_tensor(value)
 
 
@@ -70,7 +70,7 @@ def reduced(op: ReduceOp, columns: Sequence[Sequence[Any]], group: Any) -> list:
     count = group.size * len(columns[0]) if columns else 1
     local = [_local_sum(column) for column in columns]
     if group.size > 1 and _core.current_trace() is not None:
-        # How many rows others have is not known while a graph is written, and sizes in it are fixed.
+        # In a graph the row counts of other replicas are unknown, and sizes are fixed.
         local = [densify(x) for x in local]
     dense = [i for i, x in enumerate(local) if not isinstance(x, IndexedSlices)]
     if group.size > 1:
@@ -114,7 +114,7 @@ def _divided(x: Any, count: int) -> Any:
 
 
 def gathered(values: Sequence[Any], axis: int, group: Any) -> Any:
-    """The tensors of all replicas in a row."""
+    """The tensors of all replicas, concatenated."""
     local = values[0] if len(values) == 1 else ops.concat(list(values), axis)
     if group.size == 1:
         return local
@@ -122,12 +122,12 @@ def gathered(values: Sequence[Any], axis: int, group: Any) -> Any:
 
 
 def starts(values: Sequence[Any], axis: int, group: Any) -> list[int]:
-    """Where the tensor of each replica of this process begins in `gathered`."""
+    """The offset of the tensor of each replica of this process in `gathered`."""
     sizes = [int(x.shape[axis]) for x in values]
     first = 0
     if group.size > 1:
         if _core.current_trace() is not None or any(x._symbol is not None for x in values):
-            first = group.rank * sum(sizes)  # a graph has fixed sizes, the same in all processes
+            first = group.rank * sum(sizes)  # a graph has fixed sizes, equal in all processes
         else:
             every = collective.all_gather(group, [ops.constant([sum(sizes)])], 0)[0]
             first = int(np.sum(np.asarray(every)[: group.rank]))
@@ -138,10 +138,10 @@ def starts(values: Sequence[Any], axis: int, group: Any) -> list[int]:
 
 
 def one_of(values: Sequence[Any], what: str) -> Any:
-    """The value that all replicas have: compared when it runs, unless they are one and the same.
+    """The value that all replicas share: compared at run time, unless they are the same object.
 
     Raises:
-      ValueError: if they differ; `what` says what that means, in words.
+      ValueError: if they differ; `what` is the message.
     """
     first = values[0]
     for r, x in enumerate(values[1:], 1):
@@ -165,7 +165,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 
 def _is_computed_alike(a: Any, b: Any, left: list[int]) -> bool:
-    """Whether two values of a graph are the same because they are computed in the same way from the same values."""
+    """Whether two values of a graph are equal because they are computed in the same way from the same values."""
     if a is b:
         return True
     left[0] -= 1
@@ -181,7 +181,7 @@ def _is_computed_alike(a: Any, b: Any, left: list[int]) -> bool:
 
 @deferred
 def want_same(first: Any, other: Any, replica: int, what: str) -> None:
-    """Raises ValueError unless two replicas have the same value."""
+    """Raises ValueError unless two replicas have equal values."""
     a, b = (np.asarray(ops.convert_to_tensor(x)) for x in (first, other))
     same = a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
     if not same:
@@ -192,11 +192,11 @@ def _shown(x: np.ndarray) -> str:
     return str(x.tolist()) if x.size <= 4 else f"{np.array2string(x, threshold=4, edgeitems=2)}"
 
 
-# ---- what processes have set alike, each by itself -----------------------------------------------------
+# ---- values that processes compute independently -------------------------------------------------------
 
 
 def vouched(value: Any, group: Any, what: str) -> Any:
-    """A value that every process has computed, and that must be the same in all of them: they compare checksums."""
+    """A value that every process computes, and that must be equal in all of them: they compare checksums."""
     if group.size > 1:
         for x in (value.values, value.indices) if isinstance(value, IndexedSlices) else (value,):
             _vouch(x, group, what)
@@ -204,10 +204,10 @@ def vouched(value: Any, group: Any, what: str) -> Any:
 
 
 def settle(group: Any) -> None:
-    """Makes sure that processes have vouched for the same values, with the next exchange if there was none since.
+    """Checks that processes have vouched for the same values, with the next exchange if there has been none since.
 
     Raises:
-      ValueError: if they have not.
+      ValueError: if they differ.
     """
     if group.size > 1:
         _settle(group)

@@ -1,12 +1,13 @@
-"""How a strategy runs its replicas: each in a thread of its own, one at a time.
+"""How a strategy runs its replicas: each in a separate thread, one at a time.
 
-The thread that calls `Strategy.run` gives each replica its turn. A replica runs until it needs the others (`all_reduce`,
-`merge_call`, an assignment that aggregates), or returns. When all have come to the same point, the calling thread does what
-they ask for, between replicas, and gives them their turns again. So the order is always the same, nothing is shared by
-two threads that run, and who waits for whom is known: a replica that waits in vain is an error, not a program that hangs.
+The thread that calls `Strategy.run` gives each replica its turn. A replica runs until it needs the others
+(`all_reduce`, `merge_call`, an assignment that aggregates), or returns. When all have reached the same point, the
+calling thread performs the operation, between replicas, and gives them their turns again. So the order is always
+the same, running threads share nothing, and it is known who waits for whom: a replica that waits in vain raises an
+error instead of hanging.
 
-What the calling thread has open holds in replicas too: the trace of a function, tapes, name scopes, settings. In a trace,
-replicas write into one graph, and what they do together is part of it.
+The state of the calling thread holds in replicas too: the trace of a function, tapes, name scopes, settings. In a
+trace, replicas write into one graph, and their collective operations are part of it.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from gradtape._src.debug import lines
 from gradtape._src.tensors import random
 from gradtape.summary import writer
 
-# Functions that say what else of a thread holds in replicas: each is called in the calling thread, and gives a function
-# that makes a context for a replica to enter. Keras has one.
+# Functions that carry further thread state over to replicas: each is called in the calling thread, and returns a
+# function that creates a context for a replica to enter. Keras registers one.
 carriers: list[Callable[[], Callable[[], contextlib.AbstractContextManager]]] = []
 
 
@@ -37,17 +38,16 @@ _PATIENCE = 0.2  # seconds
 
 
 class _Ended(BaseException):
-    """Raised in replicas that wait while the run is over, because another one failed."""
+    """Raised in waiting replicas when the run is over, because another replica failed."""
 
 
 class Wish:
-    """What a replica wants done together with the others.
+    """A collective operation that a replica requests.
 
     Args:
-      what: in words; all replicas must want the same.
-      value: what it gives.
-      fulfil: from the values of all replicas, in the calling thread, what each of them gets.
-      apart: whether it is no part of the trace that is written, as the making of variables.
+      what: its description; all replicas must request the same. value: this replica's value. fulfil: called in the
+      calling thread with the values of all replicas; returns a result for each. apart: whether it is not part of
+      the current trace, such as creating variables.
     """
 
     __slots__ = ("what", "value", "fulfil", "apart", "line", "result")
@@ -63,17 +63,17 @@ class Wish:
 
 
 class _Replica:
-    """One replica: its thread, and how far it is."""
+    """One replica: its thread, and its progress."""
 
     def __init__(self, run: Run, number: int, work: Callable[[], Any]) -> None:
         self.number, self._run, self._work = number, run, work
         self.wish: Wish | None = None
         self.done = False
-        self.finished = False  # with all, or with the task that it has for the moment
-        self.task: Callable[[], Any] | None = None  # what it is to do while it waits: see `Run.together`
-        self.result: Any = None  # of all, or of the task
+        self.finished = False  # with its function, or with its current task
+        self.task: Callable[[], Any] | None = None  # work to do while it waits: see `Run.together`
+        self.result: Any = None  # of its function, or of the task
         self.error: BaseException | None = None
-        self.thrown: BaseException | None = None  # what is raised in it when it goes on
+        self.thrown: BaseException | None = None  # the exception to raise when it continues
         self._turn = threading.Lock()
         self._turn.acquire()
         context = contextvars.copy_context()
@@ -81,7 +81,7 @@ class _Replica:
         self.thread = threading.Thread(target=context.run, args=(self._begin,), name=name, daemon=True)
 
     def _begin(self) -> None:
-        with contextlib.suppress(_Ended):  # which may come anywhere
+        with contextlib.suppress(_Ended):  # may be raised anywhere
             self._main()
 
     def _main(self) -> None:
@@ -98,20 +98,20 @@ class _Replica:
             self._stop()
 
     def _stop(self) -> None:
-        with contextlib.suppress(RuntimeError):  # nobody waits for replicas of a run that is over
+        with contextlib.suppress(RuntimeError):  # nothing waits for replicas of a run that is over
             self._run.stopped.release()
 
     def give_turn(self) -> None:
-        """Lets it run until it stops; called by the thread that runs all of them."""
+        """Lets it run until it stops; called by the thread that runs all replicas."""
         if self.thread.ident is None:
             self.thread.start()
         self._turn.release()
-        # Again and again: a signal that another thread was told of does not wake this one, which has to handle it.
+        # In a loop: a signal delivered to another thread does not wake this one, which has to handle it.
         while not self._run.stopped.acquire(timeout=_PATIENCE):
             pass
 
     def wait(self, wish: Wish) -> Any:
-        """Called in the replica: stops until the others have come to the same point."""
+        """Called in the replica: stops until the others have reached the same point."""
         if self.done or threading.current_thread() is not self.thread:
             raise RuntimeError(
                 f"{wish.words}: replicas meet only in their own threads, while strategy.run runs; this is "
@@ -145,34 +145,34 @@ class _Replica:
         self._turn.acquire()
 
     def end(self, error: BaseException, is_running: bool = False) -> None:
-        """Raises `error` where it waits, or with its next line of Python where it runs, and waits for its end."""
-        # Also if it seems not to run: an interrupt may come while the thread starts.
+        """Raises `error` where the replica waits, or, if it runs, at its next line of Python; and waits for its end."""
+        # Even if it does not seem to run: an interrupt may come while the thread starts.
         self.thrown = error
         if is_running and self.thread.ident is not None:
             ident = ctypes.c_ulong(self.thread.ident)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(_Ended))
-        with contextlib.suppress(RuntimeError):  # its turn may have come already
+        with contextlib.suppress(RuntimeError):  # it may already have its turn
             self._turn.release()
         while self.thread.is_alive():
             self.thread.join(_PATIENCE)
 
 
 class Run:
-    """One call of `Strategy.run` with several replicas: this is all that a strategy knows of how they run.
+    """One call of `Strategy.run` with several replicas; strategies know nothing else about how replicas run.
 
-    A strategy names the class (`Strategy._runner`), so that others may take its place. Contexts of replicas use `trace`
-    and `tapes`, what is written and recorded around the run; `meet`; and `together`, for conditions.
+    A strategy names this class (`Strategy._runner`), so that others may replace it. Contexts of replicas use
+    `trace` and `tapes`, which are active around the run; `meet`; and `together`, for conditions.
 
     Args:
       count: the number of replicas.
-      switch: called with the number of a replica before it has its turn, and with None after it.
+      switch: called with the index of a replica before its turn, and with None after it.
     """
 
     def __init__(self, count: int, switch: Callable[[int | None], None] = lambda r: None) -> None:
         self.count, self._switch = count, switch
         self.trace = _core.current_trace()
         self.tapes = tuple(_core.recording_tapes())
-        self.stopped = threading.Lock()  # free when a replica has stopped
+        self.stopped = threading.Lock()  # released when a replica has stopped
         self.stopped.acquire()
         self.replicas: list[_Replica] = []
         self._running: _Replica | None = None
@@ -180,7 +180,7 @@ class Run:
 
     @contextlib.contextmanager
     def carried(self) -> Iterator[None]:
-        """What the calling thread has open, for a replica."""
+        """Enters the state of the calling thread in a replica."""
         with contextlib.ExitStack() as stack:
             for make in self._entered:
                 stack.enter_context(make())
@@ -197,13 +197,13 @@ class Run:
             self._end()
 
     def meet(self, number: int, wish: Wish) -> Any:
-        """Called in a replica: what it gets when all have come to the same point, and the wish was fulfilled."""
+        """Called in a replica: its result, when all have reached the same point and the operation is done."""
         return self.replicas[number].wait(wish)
 
     def together(self, tasks: Sequence[Callable[[], Any]]) -> list:
-        """What replicas give that do something, each in its own thread, while they wait: the branches of a condition.
+        """The results of tasks that replicas run in their own threads while they wait: the branches of a condition.
 
-        They write into the trace that the calling thread writes now, and meet as ever.
+        They write into the trace that the calling thread is writing now, and may meet as usual.
         """
         outer, wishes = self.trace, [r.wish for r in self.replicas]
         self.trace = _core.current_trace()
@@ -217,7 +217,7 @@ class Run:
                 r.finished, r.wish = r.done, wish
 
     def _finish(self) -> list:
-        """Gives replicas their turns until all have finished; the results."""
+        """Gives replicas their turns until all have finished; returns their results."""
         while not all(r.finished for r in self.replicas):
             self._take_turns()
             self._meet()
@@ -236,7 +236,7 @@ class Run:
                 raise r.error
 
     def _meet(self) -> None:
-        """Does what all replicas wait for."""
+        """Performs the operation that all replicas wait for."""
         waiting = [r for r in self.replicas if not r.finished]
         if not waiting:
             return
@@ -253,7 +253,7 @@ class Run:
                 return
             except BaseException as e:
                 error = e
-        # Raised in a replica, so that the error shows the line that asked for what failed.
+        # Raised in a replica, so that the traceback shows the line that requested the operation.
         waiting[0].end(error)
         raise waiting[0].error or error
 
@@ -278,7 +278,7 @@ class Run:
 
 
 def _open_scopes(trace: Any, tapes: tuple) -> list[Callable[[], contextlib.AbstractContextManager]]:
-    """What makes the contexts that this thread has open, once more, in another one."""
+    """Functions that create the contexts that this thread has open, for use in another thread."""
     tracker, watcher, prefix = _core.assign_tracker(), _core.op_watcher(), scopes.current_scope()
     changes: list[dict] = [
         *([{"tapes": tapes}] if tapes else []),

@@ -1,10 +1,11 @@
-"""Replicas on several devices at once: one of them is traced, and runs on all.
+"""Replicas on several devices at once: one of them is traced, and runs on all devices.
 
-Where the engine of a function has a device for each replica (`Engine.over`), `Strategy.run` inside the function does not
-trace every replica into one graph. It traces the first, as if this process had only that one and the others were other
-processes: the group of processes is an `Axis`, whose exchanges are ops of the graph. The graph is one node of the function
-(`control/replicated.py`). What a replica has of its own (its part of the data, its number, random streams, variables that
-are synchronized on reading) comes in with a row for each device; mirrored variables are on all of them.
+If the engine of a function has a device for each replica (`Engine.over`), `Strategy.run` inside the function does
+not trace every replica into one graph. It traces the first, as if this process had only that one and the others
+were other processes: the group of processes is an `Axis`, whose exchanges are ops of the graph. The graph is one
+node of the function (`control/replicated.py`). Whatever differs between replicas (its part of the data, its number,
+random streams, variables synchronized on read) is an input with a row for each device; mirrored variables are on
+all of them.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from gradtape.distribute.values import DistributedValues
 if TYPE_CHECKING:
     from gradtape.distribute.strategy import Strategy
 
-axis = _core.Setting(None)  # (strategy, Axis) while the one replica is traced that stands for all
+axis = _core.Setting(None)  # (strategy, Axis) while the replica that represents all is traced
 
 
 class Unfit(Exception):
-    """Why replicas cannot be one graph."""
+    """The reason why replicas cannot be one graph."""
 
 
 def engine_for(strategy: Strategy, args: Any) -> Any:
-    """The engine that runs all replicas at once; None if there is none, or they have parts of different kinds."""
+    """The engine that runs all replicas at once; None if there is none, or their parts are of different kinds."""
     trace = _core.current_trace()
     if not isinstance(trace, Trace) or trace.outer is not None or trace.records or _core.is_recording():
         return None
@@ -55,15 +56,15 @@ def engine_for(strategy: Strategy, args: Any) -> Any:
 
 
 def run(strategy: Strategy, fn: Callable, args: tuple, kwargs: dict, engine: Any) -> Any:
-    """What `fn` gives in each replica.
+    """The results of `fn` in each replica.
 
     Raises:
-      Unfit: if a part of it can only run on the host, where replicas would have to take turns.
+      Unfit: if part of it can only run on the host, where replicas take turns.
     """
     outer: Any = _core.current_trace()
     n = strategy._local_replicas
     inner = Trace(outer)
-    parts: list[list[Any]] = []  # of each replica, one after the other: what the rows of the graph are
+    parts: list[list[Any]] = []  # the inputs with a row for each replica: the values of each replica
 
     def row_of(tensors: list[Any]) -> Any:
         parts.append(tensors)
@@ -84,9 +85,9 @@ def run(strategy: Strategy, fn: Callable, args: tuple, kwargs: dict, engine: Any
         flat = [_leaf(x) for x in nest.flatten(result)]
         tensors = [x for leaf in flat for x in _tensors(leaf)]
         assigned = list(inner.assigned.values())
-        kept = [v for v in assigned if id(v) in loaded]
+        local = [v for v in assigned if id(v) in loaded]
         mirrored = [v for v in assigned if id(v) not in loaded]
-        apart = [*tensors, *(inner.state[id(v)] for v in kept)]
+        apart = [*tensors, *(inner.state[id(v)] for v in local)]
         inner.outputs = [inner.value_of(t) for t in (*apart, *(inner.state[id(v)] for v in mirrored))]
         _want_common(inner, len(parts), mirrored, len(apart))
     graph, draws = _with_streams(inner, len(parts))
@@ -103,12 +104,12 @@ def run(strategy: Strategy, fn: Callable, args: tuple, kwargs: dict, engine: Any
     rows = [results[k * n : (k + 1) * n] for k in range(len(apart))]
     for v, value in zip(mirrored, results[len(apart) * n :], strict=True):
         v._set(value)
-    for v, row in zip(kept, rows[len(tensors) :], strict=True):
+    for v, row in zip(local, rows[len(tensors) :], strict=True):
         for copy, value in zip(v._copies, row, strict=True):
             copy._set(value)
-    strategy._bring_together({id(v) for v in kept})
-    made = [nest.pack_sequence_as(result, _filled(flat, rows, r)) for r in range(n)]
-    return values.together(made, "strategy.run")
+    strategy._bring_together({id(v) for v in local})
+    of_replicas = [nest.pack_sequence_as(result, _filled(flat, rows, r)) for r in range(n)]
+    return values.together(of_replicas, "strategy.run")
 
 
 def _leaf(x: Any) -> Any:
@@ -134,7 +135,7 @@ def _filled(flat: list[Any], rows: list[list[Any]], r: int) -> list:
 
 
 def _want_common(inner: Trace, rows: int, mirrored: list[Any], first: int) -> None:
-    """New values of mirrored variables that may differ between replicas are compared when the graph runs."""
+    """Makes the graph compare new values of mirrored variables that may differ between replicas."""
     common = is_common(inner, inner.inputs[:rows])
     _, group = axis.now()
     for k, v in enumerate(mirrored):
@@ -145,7 +146,7 @@ def _want_common(inner: Trace, rows: int, mirrored: list[Any], first: int) -> No
 
 
 def _with_streams(inner: Trace, rows: int) -> tuple[Any, list[Any]]:
-    """The graph with the random streams that it draws as further rows, and the nodes that drew them."""
+    """The graph with the random streams that it draws as further inputs with rows, and the nodes that drew them."""
     draws = [node for node in inner.nodes if getattr(node.op, "draws", False)]
     streams = [v for node in draws for v in node.results]
     nodes = [node for node in inner.nodes if node not in draws]
@@ -154,5 +155,5 @@ def _with_streams(inner: Trace, rows: int) -> tuple[Any, list[Any]]:
 
 
 def told(strategy: Strategy, why: Exception) -> None:
-    """Says once that replicas share one device."""
+    """Logs once that replicas share one device."""
     log.warning("%s: replicas share one device: %s.", type(strategy).__name__, why)

@@ -64,18 +64,16 @@ class Strategy:
         self._processes: Any = OneProcess() if group is None else group
         self._replicas = contexts.ReplicaGroup(self)
         self._extended = extended if extended is not None else StrategyExtended(self)
-        self._on_read: dict[
-            int, Any
-        ] = {}  # weak references to the variables of which each replica has a value
+        self._on_read: dict[int, Any] = {}  # weak references to variables with a value per replica
         self._creator = variables.creator(self)
-        self._unsettled = False  # whether processes have set variables that they have not compared
-        self._lock = Lock()  # one run at a time: values of replicas take turns in variables
+        self._unsettled = False  # whether processes have set variables that are not compared yet
+        self._lock = Lock()  # one run at a time, since variables hold the values of replicas in turn
 
-    _should_use_with_coordinator = False  # as Keras 2 asks: there are no parameter servers
+    _should_use_with_coordinator = False  # read by Keras 2; there are no parameter servers
 
     @property
     def extended(self) -> Any:
-        """What libraries ask of it."""
+        """The interface for libraries."""
         return self._extended
 
     @property
@@ -85,13 +83,13 @@ class Strategy:
 
     @property
     def _axis(self) -> Any:
-        """The replicas as a group, while one of them is traced for all: see `spmd`."""
-        now = spmd.axis.now()
-        return now[1] if now is not None and now[0] is self else None
+        """The replicas as a group, while one of them is traced for all; see `spmd`."""
+        current = spmd.axis.now()
+        return current[1] if current is not None and current[0] is self else None
 
     @property
     def _group(self) -> Any:
-        """The processes, through which all reductions go; or the replicas, while one of them stands for all."""
+        """The group of processes for reductions; or of the replicas, while one of them represents all."""
         return self._axis or self._processes
 
     @property
@@ -106,12 +104,12 @@ class Strategy:
 
     @property
     def _local_devices(self) -> int:
-        """The number of devices of this process, with a replica on each."""
+        """The number of devices of this process, one replica on each."""
         return len(self._devices) or 1
 
     cluster_resolver: Any = None
-    _mirrors = True  # whether its variables are those of a strategy, though it may have one replica
-    _runner: type[Run] = Run  # how the replicas of this process run
+    _mirrors = True  # whether it creates strategy variables even with a single replica
+    _runner: type[Run] = Run  # runs the replicas of this process
 
     def _entered(self, replica: ReplicaContext | None) -> _core.Scope:
         """A scope in which code runs in a replica, or between replicas."""
@@ -123,10 +121,10 @@ class Strategy:
             yield self
 
     def scope(self) -> Any:
-        """Makes it the strategy of the code inside `with`: variables that are made there belong to it.
+        """Makes this the strategy of the code inside `with`: variables created there belong to it.
 
         Raises:
-          RuntimeError: if another strategy is, or this is in a replica.
+          RuntimeError: if another strategy's scope is open, or in a replica.
         """
         if has_strategy() and get_strategy() is not self:
             raise RuntimeError(
@@ -147,7 +145,7 @@ class Strategy:
             raise RuntimeError(CROSS_REPLICA)
 
     def _on_devices(self) -> Any:
-        """Functions run on the devices of the strategy, if these are accelerators; otherwise where they run anyway."""
+        """A scope in which functions run on the strategy's devices, if these are accelerators."""
         if self._devices and "CPU" not in self._devices[0]:
             return placement.device(self._devices[0])
         return contextlib.nullcontext()
@@ -155,20 +153,20 @@ class Strategy:
     # ---- running --------------------------------------------------------------------------------------
 
     def run(self, fn: Callable, args: tuple = (), kwargs: dict | None = None, options: Any = None) -> Any:
-        """Calls `fn` once in each replica, with its part of the arguments; others get the argument as it is.
+        """Calls `fn` once in each replica, with its part of distributed arguments; other arguments are passed to all.
 
         Returns:
-          What `fn` returns, with the tensors of all replicas in place of each tensor: a `DistributedValues` where
-          this process has several replicas.
+          The result of `fn`, in which each tensor is replaced by the tensors of all replicas: a `DistributedValues`
+          if this process has several replicas.
 
         Raises:
-          RuntimeError: if it is called in a replica, or replicas do different things together.
+          RuntimeError: if it is called in a replica, or replicas request different collective operations.
           ValueError: if replicas return different structures.
         """
         self._want_cross_replica()
         args, kwargs = tuple(args), dict(kwargs or {})
         fn = fn if _core.current_trace() is None else conv(fn)
-        # A subclass may open more in its scope, and counts on it: dm-sonnet's says how variables are synchronized.
+        # A subclass may add to its scope and rely on it: dm-sonnet's chooses how variables are synchronized.
         scope = self.scope() if type(self).scope is not Strategy.scope else contextlib.nullcontext()
         with self._on_devices(), scope:
             return self._run_there(fn, args, kwargs)
@@ -234,45 +232,45 @@ class Strategy:
 
     @contextlib.contextmanager
     def _turns(self) -> Iterator[_Turns]:
-        """A run; afterwards variables have what is read between replicas."""
+        """A run; afterwards variables have the values that are read between replicas."""
         turns = _Turns(self)
         try:
             yield turns
             self._bring_together(turns.end())
         except BaseException:
-            # The graph of a function that failed is of no use; other processes do not know of the error.
+            # The graph of a function that failed is discarded; other processes do not know about the error.
             if _core.current_trace() is None and self._group.size == 1:
                 self._bring_together(turns.end())
             raise
         self._settle()
 
     def _settle(self) -> None:
-        """Processes compare what replicas have assigned without saying how values become one."""
+        """Lets processes compare the values that replicas have assigned without an aggregation."""
         if self._unsettled or _core.current_trace() is None:
             self._unsettled = False
             reductions.settle(self._group)
 
     def _bring_together(self, changed: set[int]) -> None:
-        """Sets variables that are synchronized on reading to what is read between replicas."""
+        """Sets variables that are synchronized on read to the value that is read between replicas."""
         if not changed:
             return
-        # In the order in which they were made, which is the same in all processes.
-        found = [v for key, v in self._living() if key in changed]
+        # In the order of creation, which is the same in all processes.
+        changed_variables = [v for key, v in self._living() if key in changed]
         with unrecorded():
-            totals = [v.aggregate() for v in found]
-            summed = [i for i, v in enumerate(found) if v.how in (variables.SUM, variables.MEAN)]
+            totals = [v.aggregate() for v in changed_variables]
+            summed = [i for i, v in enumerate(changed_variables) if v.how in (variables.SUM, variables.MEAN)]
             if self._group.size > 1:
-                rest = [i for i in range(len(found)) if i not in summed]
+                rest = [i for i in range(len(changed_variables)) if i not in summed]
                 for places, exchange in ((summed, collective.all_reduce), (rest, collective.broadcast)):
                     for i, x in zip(places, exchange(self._group, [totals[i] for i in places]), strict=True):
                         totals[i] = x
-            for v, total in zip(found, totals, strict=True):
+            for v, total in zip(changed_variables, totals, strict=True):
                 if v.how is variables.MEAN:
                     total = ops.cast(total / self.num_replicas_in_sync, v.dtype)
                 v.settle(total)
 
     def _living(self) -> list[tuple[int, Any]]:
-        """The variables that are synchronized on reading, and their keys."""
+        """The variables that are synchronized on read, and their keys."""
         return [(key, v) for key, reference in list(self._on_read.items()) if (v := reference()) is not None]
 
     # ---- values of all replicas -----------------------------------------------------------------------
@@ -280,11 +278,11 @@ class Strategy:
     def reduce(self, reduce_op: Any, value: Any, axis: int | None) -> Any:
         """The sum or mean over replicas, and over an axis of the value unless that is None.
 
-        With an axis, a mean is that of all elements, whatever the sizes of the replicas' parts.
+        With an axis, the mean is over all elements, also if the replicas' parts have different sizes.
 
         Raises:
           RuntimeError: in a replica. Hint: `all_reduce`.
-          ValueError: if a value that is not of replicas is to be added up.
+          ValueError: if a value that is not distributed is to be summed.
         """
         self._want_cross_replica()
         op = as_reduce_op(reduce_op)
@@ -302,11 +300,11 @@ class Strategy:
         return nest.pack_sequence_as(value, totals)
 
     def _parts(self, value: Any) -> tuple[Any, ...]:
-        """The values of the replicas of this process; a plain value is that of each."""
+        """The values of the replicas of this process; a plain value is used for each."""
         return value.values if isinstance(value, DistributedValues) else (value,) * self._local_replicas
 
     def _reduced(self, op: ReduceOp, flat: Sequence[Any]) -> list:
-        """The sums or means of values over replicas, exchanged all at once."""
+        """The sums or means of values over replicas, in one exchange."""
         if self.num_replicas_in_sync == 1:
             return [x if isinstance(x, IndexedSlices) else ops.convert_to_tensor(x) for x in flat]
         columns, places, out = [], [], list(flat)
@@ -326,7 +324,7 @@ class Strategy:
         return out
 
     def gather(self, value: Any, axis: int) -> Any:
-        """The tensors of all replicas in a row, along an axis."""
+        """The tensors of all replicas, concatenated along an axis."""
         self._want_cross_replica()
 
         def one(x: Any) -> Any:
@@ -363,17 +361,19 @@ class Strategy:
         return inputs.distributed(self, dataset)
 
     def distribute_datasets_from_function(self, dataset_fn: Callable, options: Any = None) -> Any:
-        """The dataset that `dataset_fn(InputContext)` makes: replicas take its batches in turns."""
-        made = dataset_fn(self._input_context())
-        return made if self.num_replicas_in_sync == 1 else inputs.in_turns(self, made)
+        """The dataset returned by `dataset_fn(InputContext)`: replicas take its batches in turn."""
+        dataset = dataset_fn(self._input_context())
+        return dataset if self.num_replicas_in_sync == 1 else inputs.in_turns(self, dataset)
 
     experimental_distribute_datasets_from_function = distribute_datasets_from_function
 
     def experimental_distribute_values_from_function(self, value_fn: Callable) -> Any:
-        """The values that `value_fn(ValueContext)` makes, one for each replica."""
+        """The values returned by `value_fn(ValueContext)`, one for each replica."""
         n = self._local_replicas
-        made = [value_fn(ValueContext(self._group.rank * n + r, self.num_replicas_in_sync)) for r in range(n)]
-        return made[0] if n == 1 else values.together(made, "value_fn")
+        all_values = [
+            value_fn(ValueContext(self._group.rank * n + r, self.num_replicas_in_sync)) for r in range(n)
+        ]
+        return all_values[0] if n == 1 else values.together(all_values, "value_fn")
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Any:
         """A dataset of the rows of arrays."""
@@ -385,7 +385,7 @@ class Strategy:
 
 
 class _Turns:
-    """Gives variables that are synchronized on reading the values of the replica whose turn it is."""
+    """Loads the value of the current replica into variables that are synchronized on read."""
 
     def __init__(self, strategy: Strategy) -> None:
         on_read = strategy._on_read
@@ -410,10 +410,10 @@ class _Turns:
             self._replica = self._replica if replica is None else replica
 
     def _add_new(self, replica: int | None) -> None:
-        """Variables that were made in this run; in the turn of a replica, they have its value now."""
-        known = {key for key, _ in self._variables}
+        """Adds variables created in this run; in the turn of a replica, they hold its value now."""
+        keys = {key for key, _ in self._variables}
         for key, v in self._strategy._living():
-            if key not in known:
+            if key not in keys:
                 self._variables.append((key, v))
                 self._held.append(None)
                 self._changed.add(key)
@@ -422,18 +422,18 @@ class _Turns:
         self._known = len(self._strategy._on_read)
 
     def end(self) -> set[int]:
-        """The variables that replicas have changed; the others have again what they had."""
+        """Returns the variables that replicas have changed; restores the others."""
         if self._marks:
-            self(None)  # the turn of a replica that was interrupted
+            self(None)  # ends the turn of an interrupted replica
         with unrecorded():
-            for (key, v), held in zip(self._variables, self._held, strict=True):
+            for (key, v), state in zip(self._variables, self._held, strict=True):
                 if key not in self._changed:
-                    v.put_back(held)
+                    v.put_back(state)
         return self._changed
 
 
 def _finished(result: Any) -> Any:
-    """What a replica returns, unless its code has not run yet."""
+    """The result of a replica, unless its code has not run yet."""
     if isinstance(result, (types.GeneratorType, types.CoroutineType)):
         kind = "a generator" if isinstance(result, types.GeneratorType) else "a coroutine"
         raise TypeError(
@@ -452,7 +452,7 @@ def _count(part: Any, axes: Any) -> Any:
 
 
 class _DefaultStrategy(Strategy):
-    """What a program has that opened none."""
+    """The strategy of programs that open none."""
 
     _mirrors = False
 
@@ -461,40 +461,40 @@ contexts._default.append(_DefaultStrategy())
 
 
 def local_devices(op: str, devices: Any) -> list[str]:
-    """The names of devices of this process: those given, or all of the best kind.
+    """The names of devices of this process: the given ones, or all of the best kind.
 
     Raises:
       ValueError: if there is no such device.
     """
-    known = [d.name for d in config.list_logical_devices()]
+    existing = [d.name for d in config.list_logical_devices()]
     if devices is None:
-        return [name for name in known if "GPU" in name] or [name for name in known if "CPU" in name]
-    found = []
+        return [name for name in existing if "GPU" in name] or [name for name in existing if "CPU" in name]
+    names = []
     for device in [devices] if isinstance(devices, str) else list(devices):
         name = getattr(device, "name", device)
         last = str(name).rsplit("/", 1)[-1]
         full = "/device:" + last.removeprefix("device:").upper() if last else ""
         full = full if ":" in full.removeprefix("/device:") else f"{full}:0"
-        if full not in known:
+        if full not in existing:
             raise ValueError(
-                f"{op}: there is no device {name!r}; expected some of {known}. Hint: "
+                f"{op}: there is no device {name!r}; expected some of {existing}. Hint: "
                 "tf.config.set_logical_device_configuration(tf.config.list_physical_devices('CPU')[0], "
                 "[tf.config.LogicalDeviceConfiguration()] * n) makes n logical devices of the CPU."
             )
-        if full in found:
+        if full in names:
             raise ValueError(f"{op}: device {name!r} is given twice; expected each device once.")
-        found.append(full)
-    if not found:
-        raise ValueError(f"{op}: there is no device; expected some of {known}.")
-    return found
+        names.append(full)
+    if not names:
+        raise ValueError(f"{op}: there is no device; expected some of {existing}.")
+    return names
 
 
 class MirroredStrategy(Strategy):
-    """One replica on each of several devices of this process; variables have one value for all of them.
+    """One replica on each of several devices of this process; each variable has one value for all of them.
 
     Args:
       devices: their names; by default all GPUs, or else all logical devices of the CPU, of which there is one unless
-        `tf.config.set_logical_device_configuration` makes more.
+        `tf.config.set_logical_device_configuration` adds more.
       cross_device_ops: accepted as in TensorFlow, without effect.
 
     >>> import gradtape as tf
@@ -518,7 +518,7 @@ class OneDeviceStrategy(Strategy):
 
 
 class CentralStorageStrategy(Strategy):
-    """As MirroredStrategy: a variable has one value for all replicas anyway."""
+    """The same as MirroredStrategy: a variable has one value for all replicas anyway."""
 
     def __init__(self, compute_devices: Any = None, parameter_device: Any = None) -> None:
         super().__init__(devices=local_devices("CentralStorageStrategy", compute_devices))

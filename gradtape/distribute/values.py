@@ -1,4 +1,4 @@
-"""Values of several replicas: `PerReplica`, taken apart for replicas and put together again."""
+"""Values of several replicas: `PerReplica`, split into the values of replicas and combined again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradtape._src.tensors.composite import CompositeTensor, WithValuesComposite
 
 
 class PerReplicaSpec(TypeSpec):
-    """What the values of replicas look like."""
+    """The spec of the values of replicas."""
 
     def __init__(self, *value_specs: Any) -> None:
         self._value_specs = value_specs
@@ -23,7 +23,7 @@ class PerReplicaSpec(TypeSpec):
 
     @property
     def value_type(self) -> Any:
-        """The class of the values."""
+        """The class of the values it describes."""
         return PerReplica
 
     def _serialize(self) -> tuple:
@@ -41,7 +41,7 @@ class PerReplicaSpec(TypeSpec):
 
 
 def _spec(value: Any) -> Any:
-    """The spec of a value of a replica; of one that is no tensor, its class in words."""
+    """The spec of a replica's value; for a value that is not a tensor, the name of its class."""
     try:
         return type_spec_from_value(value)
     except TypeError:
@@ -85,23 +85,23 @@ class PerReplica(DistributedValues):
 
 
 class Mirrored(DistributedValues):
-    """Values that are the same in all replicas."""
+    """Values that are equal on all replicas."""
 
 
 def of_replica(structure: Any, r: int) -> Any:
-    """A nest as replica `r` sees it."""
+    """A nest with the values of replica `r`."""
     if not nest.is_nested(structure):
         return structure._values[r] if isinstance(structure, DistributedValues) else structure
     return nest.map_structure(lambda x: x._values[r] if isinstance(x, DistributedValues) else x, structure)
 
 
 def has_parts(structure: Any) -> bool:
-    """Whether a nest has values of several replicas."""
+    """Whether a nest contains values of several replicas."""
     return any(isinstance(x, DistributedValues) for x in nest.flatten(structure))
 
 
 def together(structures: Sequence[Any], op: str) -> Any:
-    """One nest from those of the replicas: a PerReplica for each tensor.
+    """Combines the nests of replicas into one: a PerReplica for each tensor.
 
     Raises:
       ValueError: if their structures differ.
@@ -122,7 +122,7 @@ def together(structures: Sequence[Any], op: str) -> Any:
 
 def _joined(parts: Sequence[Any]) -> Any:
     first = parts[0]
-    # One object is no value of a replica, as in TensorFlow: a variable, None, what `merge_call` returned to all.
+    # As in TensorFlow, an object shared by all stays itself: a variable, None, what `merge_call` returned to all.
     return first if all(x is first for x in parts) else PerReplica(parts)
 
 

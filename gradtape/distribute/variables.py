@@ -1,8 +1,8 @@
 """Variables of a strategy with several replicas.
 
-A *mirrored* variable has one value, which all replicas read: copies could only drift apart. What replicas assign is
-brought together first, as its `aggregation` says, and assigned once. Of a variable with `synchronization=ON_READ` each
-replica has a value of its own; between replicas it is the sum, mean, or first of them.
+A *mirrored* variable has one value, which all replicas read, since copies could drift apart. Values that replicas
+assign are first combined, according to its `aggregation`, and assigned once. With `synchronization=ON_READ` each
+replica has a separate value; between replicas, the variable reads as their sum, their mean, or the first of them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _settling = _core.Setting(False)
 
 
 def creator(strategy: Strategy) -> Callable:
-    """Makes the variables of a strategy: what its scope adds to `tf.variable_creator_scope`."""
+    """The variable creator that a strategy's scope adds to `tf.variable_creator_scope`."""
 
     def create(next_creator: Callable, **kwargs: Any) -> Any:
         context = replicas.current()
@@ -60,13 +60,13 @@ def creator(strategy: Strategy) -> Callable:
 
 
 def _made_once(strategy: Strategy, next_creator: Callable, given: Sequence[dict]) -> Any:
-    """The one variable of all replicas: its first value is the one of replica 0."""
+    """The single variable of all replicas; its initial value is that of replica 0."""
     with strategy._entered(None):
         return adopt(strategy, next_creator(**given[0]))
 
 
 def adopt(strategy: Strategy, variable: Any) -> Any:
-    """Makes a variable one of the strategy's."""
+    """Registers a variable with the strategy."""
     variable._distribute_strategy = strategy
     if not strategy._mirrors or variable.__class__ is not ResourceVariable:
         return variable
@@ -85,7 +85,7 @@ def adopt(strategy: Strategy, variable: Any) -> Any:
 
 
 def settling() -> _core.Scope:
-    """Variables made here that are not trainable, and say nothing of how they aggregate, are settled after each run."""
+    """A scope: non-trainable variables created in it without an aggregation are settled after each run."""
     return _settling.to(True)
 
 
@@ -107,7 +107,7 @@ class DistributedVariable(ResourceVariable):
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The variables of the replicas of this process: this one, if it has one value for all of them."""
+        """The variables of the replicas of this process: only this one, if it has one value for all of them."""
         return (self,) * self._distribute_strategy._local_devices
 
     _values = values
@@ -117,7 +117,7 @@ class DistributedVariable(ResourceVariable):
         return self.values[0]
 
     def _replica(self) -> Any:
-        """The context of the replica that runs, if it is one of this strategy's."""
+        """The context of the running replica, if it belongs to this strategy."""
         context = replicas.current()
         return context if context is not None and context.strategy is self._distribute_strategy else None
 
@@ -130,10 +130,10 @@ class DistributedVariable(ResourceVariable):
 
 
 class MirroredVariable(DistributedVariable):
-    """One value for all replicas; what they assign is aggregated."""
+    """One value for all replicas; values assigned by replicas are aggregated."""
 
     def _together(self, method: str, value: Any, apply: Callable[[Any], Any]) -> MirroredVariable:
-        """`apply(value)` once, with the value that those of all replicas become."""
+        """Calls `apply` once, with the aggregated value of all replicas."""
         context = self._replica()
         if context is None:
             apply(value)
@@ -163,7 +163,7 @@ class MirroredVariable(DistributedVariable):
         )
 
     def _aggregated_apart(self, method: str, value: Any, context: Any) -> Any:
-        """The same in a graph of one replica, which meets the others when it runs."""
+        """The same in the graph of one replica, which meets the others when it runs."""
         group, how = context.strategy._replica_group, self.aggregation
         if how in (SUM, MEAN):
             return collective.all_reduce(group, [value], mean=how is MEAN)[0]
@@ -191,7 +191,7 @@ class MirroredVariable(DistributedVariable):
     def assign_add(
         self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Adds to the value; in a replica, what all of them give becomes one and is added once."""
+        """Adds to the value; in a replica, the values of all are aggregated and added once."""
         done = self._together("assign_add", delta, super().assign_add)
         return done if read_value else None
 
@@ -246,16 +246,16 @@ class MirroredVariable(DistributedVariable):
 
 
 def _plain_trace() -> Any:
-    """The trace that is written, if it keeps what variables hold."""
+    """The current trace, if it may outlive the present values of variables."""
     trace = _core.current_trace()
     return trace if isinstance(trace, Trace) and not trace.records else None
 
 
 class SyncOnReadVariable(DistributedVariable):
-    """A value of its own in each replica; between replicas their sum, mean, or the first one.
+    """A separate value in each replica; between replicas it reads as their sum, mean, or the first one.
 
-    The variable itself has the value that is read: `load` gives it that of the replica whose turn it is, `keep` takes
-    it back, and `bring_together` sets it to what is read between replicas.
+    The variable itself holds the value that is read: `load_replica` sets it to the current replica's value, `keep`
+    stores that value again, and `settle` sets it to the value that is read between replicas.
     """
 
     _copies: list[Variable]
@@ -276,13 +276,11 @@ class SyncOnReadVariable(DistributedVariable):
                 for r in range(n)
             ]  # fmt: skip
         on_read = self._distribute_strategy._on_read
-        on_read.pop(
-            id(self), None
-        )  # of a variable that is gone: the order is that in which variables were made
+        on_read.pop(id(self), None)  # keys of deleted variables; the order is that of creation
         on_read[id(self)] = weakref.ref(self)
 
     def _share(self, value: Any) -> Any:
-        """What each replica has, if the value between replicas is to be this."""
+        """The value of each replica, such that the value between replicas is `value`."""
         if self.aggregation is not SUM:
             return value
         n = self._distribute_strategy.num_replicas_in_sync
@@ -291,19 +289,19 @@ class SyncOnReadVariable(DistributedVariable):
         )
 
     def held(self) -> Any:
-        """What the variable has between replicas, for `put_back`."""
+        """The state of the variable between replicas, for `put_back`."""
         trace = _plain_trace()
         return (
             self._peek() if trace is None else (trace.state._values.get(id(self)), id(self) in trace.assigned)
         )
 
-    def put_back(self, held: Any) -> None:
-        """Gives it what it had: no replica has changed its value."""
+    def put_back(self, state: Any) -> None:
+        """Restores this state: no replica has changed the value."""
         trace = _plain_trace()
         if trace is None:
-            self._set(held)
+            self._set(state)
             return
-        value, assigned = held
+        value, assigned = state
         trace.state._values.pop(id(self), None)
         if value is not None:
             trace.state._values[id(self)] = value
@@ -311,7 +309,7 @@ class SyncOnReadVariable(DistributedVariable):
             trace.assigned.pop(id(self), None)
 
     def load_replica(self, r: int) -> Any:
-        """Gives the variable the value of a replica; returns what `keep` wants."""
+        """Sets the variable to the value of a replica; returns the argument for `keep`."""
         trace = _plain_trace()
         if trace is None:
             self._set(self._copies[r]._read())
@@ -320,14 +318,14 @@ class SyncOnReadVariable(DistributedVariable):
         return self._mark()
 
     def keep(self, r: int, mark: Any) -> bool:
-        """Takes the value of a replica back; whether it has changed."""
+        """Stores the value of a replica; returns whether it has changed."""
         if mark is not None and self._mark() is mark:
             return False
         self._copies[r]._set(self._read())
         return True
 
     def _mark(self) -> Any:
-        """What is another object after an assignment; None where a recording is written, which does not tell."""
+        """An object that changes with every assignment; None in a recording, which does not tell."""
         trace = _core.current_trace()
         if trace is None:
             return self._peek()
@@ -335,22 +333,22 @@ class SyncOnReadVariable(DistributedVariable):
 
     @property
     def how(self) -> VariableAggregation:
-        """What is read between replicas: SUM, MEAN, or the first value."""
+        """How the value between replicas is computed: SUM, MEAN, or the first value."""
         return self.aggregation
 
     def aggregate(self) -> Any:
-        """What is read between replicas, of those of this process; see `Strategy._bring_together`."""
+        """This process's part of the value that is read between replicas; see `Strategy._bring_together`."""
         parts = [c._read() for c in self._copies]
         return ops.add_n(parts) if self.how in (SUM, MEAN) else parts[0]
 
     def settle(self, value: Any) -> None:
-        """Gives the variable the value that is read between replicas."""
+        """Sets the variable to the value that is read between replicas."""
         self._set(value)
 
     def assign(
         self, value: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Replaces the value: of the replica that runs, or between replicas of all; the sum of theirs is then `value`."""
+        """Replaces the value of the running replica; between replicas, of all, such that their sum is `value`."""
         super().assign(value)
         if self._replica() is None:
             with unrecorded():
@@ -362,7 +360,7 @@ class SyncOnReadVariable(DistributedVariable):
     def assign_add(
         self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Adds to the value of the replica that runs; between replicas, where the aggregation is a sum, an error."""
+        """Adds to the value of the running replica; an error between replicas if the aggregation is a sum."""
         self._want_replica("assign_add")
         if self._replica() is None:
             return self.assign(
@@ -374,7 +372,7 @@ class SyncOnReadVariable(DistributedVariable):
     def assign_sub(
         self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Subtracts from the value of the replica that runs; see `assign_add`."""
+        """Subtracts from the value of the running replica; see `assign_add`."""
         self._want_replica("assign_sub")
         if self._replica() is None:
             return self.assign(
@@ -399,10 +397,10 @@ class SyncOnReadVariable(DistributedVariable):
 
 
 class SettledVariable(SyncOnReadVariable):
-    """A value of its own in each replica while they run, and one for all of them afterwards.
+    """A separate value in each replica during a run, and one for all of them afterwards.
 
-    What layers of Keras keep besides weights. Floats (moving averages) become the mean of the replicas' values; whole
-    numbers (seeds) must be the same in all of them. Replicas need not meet in the middle of a model for that.
+    For the state of Keras layers besides weights. Floats (moving averages) become the mean of the replicas' values;
+    integers (seeds) must be equal on all of them. So replicas need not meet in the middle of a model.
     """
 
     @property

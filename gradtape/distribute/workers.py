@@ -1,7 +1,7 @@
 """`MultiWorkerMirroredStrategy`: replicas in several processes, on one machine or many.
 
-Each process has its own variables and runs the program as it is; gradients and whatever else is reduced are exchanged
-through a `groups.Group`. Which processes there are is said by a cluster resolver, TF_CONFIG, Slurm or mpirun.
+Each process has its own variables and runs the program unchanged; gradients and other reduced values are exchanged
+through a `groups.Group`. The processes are listed by a cluster resolver, TF_CONFIG, Slurm or mpirun.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def started_by_slurm() -> bool:
 
 
 class Place:
-    """Where a process is in a cluster: its number among those that train, and their addresses.
+    """The place of a process in a cluster: its index among the training processes, and their addresses.
 
     Raises:
-      ValueError: if the resolver does not say, or says something that is not so.
+      ValueError: if the resolver gives no or wrong information.
     """
 
     def __init__(self, resolver: ClusterResolver) -> None:
@@ -95,54 +95,53 @@ _joining = Lock()
 
 
 def _joined(key: tuple, module: str, timeout: float, *given: Any) -> groups.Group:
-    """The group of a cluster; strategies that are made later use the same one."""
+    """The group of a cluster; later strategies use the same one."""
     with _joining:
-        found = _groups.get(key)
-        if found is None:
+        group = _groups.get(key)
+        if group is None:
             if _groups:
                 raise ValueError(
                     f"{_OP}: this process belongs to another cluster already: {next(iter(_groups))}."
                 )
-            # JAX or MPI is imported here and never before.
+            # JAX or MPI is imported only here.
             carrier, watch = importlib.import_module(module).connect(*given, timeout)
-            found = _groups[key] = groups.Group(carrier, watch, timeout)
-        return found
+            group = _groups[key] = groups.Group(carrier, watch, timeout)
+        return group
 
 
 class WorkersExtended(StrategyExtended):
-    """What libraries ask of a strategy with several workers."""
+    """The interface of a strategy with several workers for libraries."""
 
     _strategy: Any
     experimental_between_graph = True
 
     @property
     def should_checkpoint(self) -> bool:  # type: ignore[override]
-        """Whether this worker writes checkpoints that stay: the chief does."""
+        """Whether this worker writes permanent checkpoints: only the chief does."""
         return self._strategy._group.rank == 0
 
     @property
     def should_save_summary(self) -> bool:  # type: ignore[override]
-        """Whether this worker writes summaries: the chief does."""
+        """Whether this worker writes summaries: only the chief does."""
         return self._strategy._group.rank == 0
 
 
 class MultiWorkerMirroredStrategy(Strategy):
     """Replicas in several processes: each has its own copy of the variables, with the same values.
 
-    Every process runs the same program. First values of variables are those of worker 0; gradients and metrics are
-    added up over all workers, so that the numbers are those of one process with the global batch. Without a cluster it
-    is a strategy of this process alone.
+    Every process runs the same program. Initial values of variables are those of worker 0; gradients and metrics
+    are summed over all workers, so that the numbers equal those of one process with the global batch. Without a
+    cluster it is a strategy of this process alone.
 
     Args:
-      cluster_resolver: says which processes there are, and which of them this is. By default TF_CONFIG does, or mpirun,
-        or Slurm.
-      communication_options: `CommunicationOptions(timeout_seconds=)` says how long others are waited for.
+      cluster_resolver: lists the processes, and says which of them this is. By default TF_CONFIG, mpirun, or Slurm.
+      communication_options: `CommunicationOptions(timeout_seconds=)` sets how long to wait for others.
 
     Raises:
-      ValueError: if the cluster is not described as it should be.
+      ValueError: if the description of the cluster is wrong.
       ImportError: if JAX, or mpi4py under mpirun, is not installed.
       DeadlineExceededError: if a worker does not start in time.
-      UnavailableError: if an address is in use, or a worker goes away. Any exchange may raise these two.
+      UnavailableError: if an address is in use, or a worker goes away. Any exchange may raise the last two.
 
     >>> import gradtape as tf
     >>> tf.distribute.MultiWorkerMirroredStrategy().num_replicas_in_sync

@@ -82,16 +82,16 @@ name=None))
             return cls.__dict__["_known_fields"]
         try:
             hints = typing.get_type_hints(cls, localns=names)
-            known = True
+            resolved = True
         except (NameError, AttributeError):
             # A class that is named is not there yet.
-            hints, known = {}, False
+            hints, resolved = {}, False
             for base in reversed(cls.__mro__):
                 hints.update(base.__dict__.get("__annotations__", {}))
-        found = tuple(Field.of(name, kind, getattr(cls, name, NO_DEFAULT)) for name, kind in hints.items())
-        if known:
-            type.__setattr__(cls, "_known_fields", found)
-        return found
+        fields = tuple(Field.of(name, kind, getattr(cls, name, NO_DEFAULT)) for name, kind in hints.items())
+        if resolved:
+            type.__setattr__(cls, "_known_fields", fields)
+        return fields
 
     def _convert_fields(self) -> None:
         fields.convert_fields(self._fields(), self.__dict__, for_spec=False)
@@ -220,7 +220,7 @@ def _add_constructor(cls: Any) -> None:
 
 
 def _watched(constructor: Callable) -> Callable:
-    """A constructor of the user's: it may set fields, and what it has set is checked."""
+    """A user constructor: it may set fields, and what it has set is checked."""
 
     @functools.wraps(constructor)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -147,15 +147,15 @@ def unregister_dispatch_for(dispatch_target: Callable) -> None:
     Raises:
       ValueError: if the function is not one of theirs.
     """
-    found = False
+    removed = False
     for targets in _targets.values():
-        kept = [t for t in targets if t.registered is not dispatch_target]
-        found = found or len(kept) < len(targets)
-        targets[:] = kept
+        others = [t for t in targets if t.registered is not dispatch_target]
+        removed = removed or len(others) < len(targets)
+        targets[:] = others
     rest = [e for e in _elementwise if e.handler is not dispatch_target]
-    found = found or len(rest) < len(_elementwise)
+    removed = removed or len(rest) < len(_elementwise)
     _elementwise[:] = rest
-    if not found:
+    if not removed:
         raise ValueError(
             f"Function {dispatch_target} was not registered using a `@dispatch_for_*` decorator."
         )
@@ -291,11 +291,11 @@ def _elementwise_decorator(kinds: tuple, names: list[str], what: str, shown: Any
 
 def _loaded(name: str) -> Any:
     """A public function, if the module that it is in was imported."""
-    found = ops.PUBLIC.get(name)
-    if found is None:
+    function = ops.PUBLIC.get(name)
+    if function is None:
         space, _, last = name.rpartition(".")
-        found = vars(sys.modules.get(f"gradtape.{space}", types)).get(last)
-    return found
+        function = vars(sys.modules.get(f"gradtape.{space}", types)).get(last)
+    return function
 
 
 @functools.cache
@@ -331,14 +331,14 @@ def _matching(function: Any, args: tuple, kwargs: dict) -> list[Callable]:
     except TypeError:
         return []
     names = list(own.parameters)
-    found: dict[int, Callable] = {}
+    matches: dict[int, Callable] = {}
     for t in targets:
         if _all_fit(t.signature, given):
-            found[id(t.registered)] = t.call
+            matches[id(t.registered)] = t.call
     for e in elementwise:
         if _all_fit(dict(zip(names, e.kinds, strict=False)), given):
-            found[id(e.handler)] = functools.partial(_call_elementwise, function, e, names)
-    return list(found.values())
+            matches[id(e.handler)] = functools.partial(_call_elementwise, function, e, names)
+    return list(matches.values())
 
 
 def _all_fit(signature: dict[str, Any], given: dict[str, Any]) -> bool:
@@ -359,14 +359,14 @@ _EACH_TENSOR = (ops.identity, ops.stop_gradient)
 
 
 def _handle(function: Any, args: tuple, kwargs: dict) -> Any:
-    found = _matching(function, args, kwargs)
-    if len(found) > 1:
+    matches = _matching(function, args, kwargs)
+    if len(matches) > 1:
         raise ValueError(
-            f"Multiple dispatch targets that were registered with tf.dispatch_for ({' and '.join(map(str, found))}) match "
+            f"Multiple dispatch targets that were registered with tf.dispatch_for ({' and '.join(map(str, matches))}) match "
             f"the arguments to {getattr(function, 'op_name', None) or function.__name__}"
         )
-    if found:
-        return found[0](*args, **kwargs)
+    if matches:
+        return matches[0](*args, **kwargs)
     if function in _EACH_TENSOR and args and nest.is_composite(type(args[0])):
         return nest.map_structure(function, args[0], expand_composites=True)
     return NotImplemented

@@ -15,9 +15,9 @@ from gradtape.extension_type.fields import ImmutableDict
 
 def of_fields(cls: type, values: Any) -> Any:
     """An object of a class with these fields, without its constructor."""
-    made: Any = object.__new__(cls)
-    made.__dict__.update(values)
-    return made
+    spec: Any = object.__new__(cls)
+    spec.__dict__.update(values)
+    return spec
 
 
 class FrozenFields:

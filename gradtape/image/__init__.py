@@ -1,8 +1,8 @@
 """`tf.image`: resizing, cropping, colours, augmentation, measures of quality, boxes.
 
-In reading order: `geometry` (moving pixels), `filters`, `resampling` and `resize` (every way to resize is a
-product with two band matrices), `projection` (reading between pixels), `crops`, `colour`,
-`adjust`, `augment` and `distort` (random changes), `quality`, `boxes`. Image files are read in `gradtape/io/images.py`.
+In reading order: `geometry` (moving pixels), `filters`, `resampling` and `resize` (every resizing method is a
+product with two band matrices), `projection` (interpolation between pixels), `crops`, `colour`, `adjust`, `augment`
+and `distort` (random changes), `quality`, `boxes`. Image files are read in `gradtape/io/images.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Adjusting images: brightness, contrast, gamma, hue, saturation, standardisation.
 
-Integers are computed as floats in [0, 1], and come back in their type with what does not fit cut off.
+Integer images are computed as floats in [0, 1], and converted back with values clipped to their type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gradtape.image.colour import coloured_with, convert_image_dtype, hue_and_ra
 
 
 def _scalar(value: Any, like: _core.Tensor) -> Any:
-    """A parameter in the type of the image; numbers stay numbers."""
+    """A parameter in the type of the image; Python numbers are not converted."""
     if isinstance(value, (int, float)):
         return value
     return ops.cast(as_tensor(value), like.dtype)
@@ -35,13 +35,13 @@ def _want_image(x: _core.Tensor, op: str) -> None:
 
 
 def adjust_brightness(image: Any, delta: Any) -> Any:
-    """An image with `delta` added to every number; of integers, 1 is their largest."""
+    """An image with `delta` added to every value; for integer types, 1 is their largest number."""
     x, dtype = in_float(image)
     return _back(x + _scalar(delta, x), dtype)
 
 
 def adjust_contrast(images: Any, contrast_factor: Any) -> Any:
-    """Images whose distances from the mean of their channel are multiplied by `contrast_factor`."""
+    """Scales the differences from the mean of each channel by `contrast_factor`."""
     x, dtype = in_float(images)
     _want_image(x, "adjust_contrast")
     mean = ops.reduce_mean(x, [-3, -2], True)
@@ -56,8 +56,8 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Any:
     """
     x, dtype = in_float(image)
     power = gamma if isinstance(gamma, (int, float)) else as_tensor(gamma)
-    known = not isinstance(power, _core.Tensor) or power._symbol is None
-    if known and float(power) < 0:
+    has_value = not isinstance(power, _core.Tensor) or power._symbol is None
+    if has_value and float(power) < 0:
         raise ValueError("Gamma should be a non-negative real number.")
     return _back(_scalar(gain, x) * x ** _scalar(power, x), dtype)
 
@@ -71,7 +71,7 @@ def _want_three(x: _core.Tensor, op: str) -> None:
 
 
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
-    """RGB images with `delta` (-1 to 1, where 1 is once around) added to the hue of every pixel."""
+    """Adds `delta` (-1 to 1, where 1 is a full turn) to the hue of every pixel of RGB images."""
     if isinstance(delta, (int, float)) and not -1 <= delta <= 1:
         raise ValueError(f"delta must be in the interval [-1, 1]; got {delta}.")
     x, dtype = in_float(image)
@@ -83,7 +83,7 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
 
 
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Any:
-    """RGB images whose saturation is multiplied by `saturation_factor` and cut to [0, 1]."""
+    """Multiplies the saturation of RGB images by `saturation_factor`, clipped to [0, 1]."""
     x, dtype = in_float(image)
     _want_three(x, "adjust_saturation")
     hue, least, most = hue_and_range(x)
@@ -93,10 +93,10 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
 
 
 def per_image_standardization(image: Any) -> Any:
-    """Each image with mean 0 and variance 1, as float32; a uniform one becomes zeros."""
+    """Each image scaled to mean 0 and variance 1, as float32; a uniform image becomes zeros."""
     x = ops.cast(at_least_3d(image), dtypes.float32)
     axes = [-3, -2, -1]
-    # A uniform image must not be divided by 0.
+    # Avoids division by 0 for uniform images.
     least = 1 / math.sqrt(math.prod(tuple(x.shape)[-3:]))
     centred = x - ops.reduce_mean(x, axes, True)
     variance = ops.reduce_mean(ops.square(centred), axes, True)

@@ -14,7 +14,7 @@ __all__ = ["as_tensor", "at_least_3d", "batch_of", "float_of", "integer", "three
 
 
 def at_least_3d(image: Any) -> _core.Tensor:
-    """An image or images, of rank 3 or more, that have pixels."""
+    """An image or images of rank 3 or more, with at least one pixel."""
     x = as_tensor(image)
     if x.ndim < 3:
         raise ValueError(f"'image' (shape {x.shape}) must be at least three-dimensional.")
@@ -23,7 +23,7 @@ def at_least_3d(image: Any) -> _core.Tensor:
 
 
 def three_or_four(image: Any) -> _core.Tensor:
-    """An image or a batch of images that have pixels."""
+    """An image or a batch of images, with at least one pixel."""
     x = as_tensor(image)
     if x.ndim not in (3, 4):
         raise ValueError(f"'image' (shape {x.shape}) must have either 3 or 4 dimensions.")
@@ -37,7 +37,7 @@ def _want_pixels(x: _core.Tensor) -> None:
 
 
 def batch_of(x: _core.Tensor) -> _core.Tensor:
-    """An image as a batch of one; a batch as it is."""
+    """An image as a batch of one; a batch unchanged."""
     return ops.expand_dims(x, 0) if x.ndim == 3 else x
 
 
@@ -48,5 +48,5 @@ def integer(value: Any) -> int:
 
 
 def float_of(x: _core.Tensor) -> _core.Tensor:
-    """The numbers of `x` as float32; float64 stays."""
+    """`x` as float32; float64 is unchanged."""
     return x if x.dtype in (dtypes.float32, dtypes.float64) else ops.cast(x, dtypes.float32)

@@ -1,7 +1,7 @@
-"""Random changes of images: random_* with seeds as `tf.random`, and stateless_random_*.
+"""Random changes of images: random_* with seeds as in `tf.random`, and stateless_random_*.
 
-One random number (or a few) is drawn as by TensorFlow, with the same seed the same; then a function of
-`geometry` or `adjust` is called. In a traced function every run draws anew.
+One or a few random numbers are drawn, the same as TensorFlow's for the same seed; then a function of `geometry` or
+`adjust` is called. In a traced function every run draws new numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gradtape.image.adjust import adjust_brightness, adjust_contrast, adjust_hue
 from gradtape.image.arguments import as_tensor, at_least_3d, three_or_four
 from gradtape.image.colour import convert_image_dtype
 
-# draw(shape, low, high, dtype): uniform numbers of an op seed, or of the two seeds of a stateless op.
+# draw(shape, low, high, dtype): uniform numbers for an op seed, or for the two seeds of a stateless op.
 Draw = Callable[..., Any]
 
 
@@ -46,22 +46,22 @@ def _flip(image: Any, axis: int, draw: Draw) -> Any:
 
 
 def random_flip_left_right(image: Any, seed: int | None = None) -> Any:
-    """Every image as it is, or with its columns turned round, with equal probability."""
+    """Flips every image left to right with probability 1/2."""
     return _flip(image, -2, _of_op(seed))
 
 
 def random_flip_up_down(image: Any, seed: int | None = None) -> Any:
-    """Every image as it is, or with its rows turned round, with equal probability."""
+    """Flips every image upside down with probability 1/2."""
     return _flip(image, -3, _of_op(seed))
 
 
 def stateless_random_flip_left_right(image: Any, seed: Any) -> Any:
-    """As `random_flip_left_right`; the same two seeds always give the same."""
+    """The same as `random_flip_left_right`, but the result depends only on the two seeds."""
     return _flip(image, -2, _of_seed(seed))
 
 
 def stateless_random_flip_up_down(image: Any, seed: Any) -> Any:
-    """As `random_flip_up_down`; the same two seeds always give the same."""
+    """The same as `random_flip_up_down`, but the result depends only on the two seeds."""
     return _flip(image, -3, _of_seed(seed))
 
 
@@ -103,42 +103,42 @@ def _saturation(image: Any, lower: float, upper: float, draw: Draw) -> Any:
 
 
 def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> Any:
-    """`adjust_brightness` by a random number in [-max_delta, max_delta)."""
+    """`adjust_brightness` with a random number in [-max_delta, max_delta)."""
     return _brightness(image, max_delta, _of_op(seed))
 
 
 def stateless_random_brightness(image: Any, max_delta: float, seed: Any) -> Any:
-    """As `random_brightness`; the same two seeds always give the same."""
+    """The same as `random_brightness`, but the result depends only on the two seeds."""
     return _brightness(image, max_delta, _of_seed(seed))
 
 
 def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> Any:
-    """`adjust_contrast` by a random factor in [lower, upper)."""
+    """`adjust_contrast` with a random factor in [lower, upper)."""
     return _contrast(image, lower, upper, _of_op(seed))
 
 
 def stateless_random_contrast(image: Any, lower: float, upper: float, seed: Any) -> Any:
-    """As `random_contrast`; the same two seeds always give the same."""
+    """The same as `random_contrast`, but the result depends only on the two seeds."""
     return _contrast(image, lower, upper, _of_seed(seed))
 
 
 def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Any:
-    """`adjust_hue` by a random number in [-max_delta, max_delta), which is at most 0.5."""
+    """`adjust_hue` with a random number in [-max_delta, max_delta); `max_delta` is at most 0.5."""
     return _hue(image, max_delta, _of_op(seed))
 
 
 def stateless_random_hue(image: Any, max_delta: float, seed: Any) -> Any:
-    """As `random_hue`; the same two seeds always give the same."""
+    """The same as `random_hue`, but the result depends only on the two seeds."""
     return _hue(image, max_delta, _of_seed(seed))
 
 
 def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> Any:
-    """`adjust_saturation` by a random factor in [lower, upper)."""
+    """`adjust_saturation` with a random factor in [lower, upper)."""
     return _saturation(image, lower, upper, _of_op(seed))
 
 
 def stateless_random_saturation(image: Any, lower: float, upper: float, seed: Any = None) -> Any:
-    """As `random_saturation`; the same two seeds always give the same."""
+    """The same as `random_saturation`, but the result depends only on the two seeds."""
     return _saturation(image, lower, upper, _of_seed(seed))
 
 
@@ -155,7 +155,7 @@ def _crop(value: Any, size: Any, draw: Draw) -> Any:
     at = draw([x.ndim], 0, dtypes.int32.max, dtypes.int32) % free
     if at._symbol is None:
         return ops.slice_(x, at, sizes)
-    x = ops.identity(x)  # its gradient is dense, which that of a gather alone is not
+    x = ops.identity(x)  # makes the gradient dense, unlike that of a gather
     for axis, (d, n) in enumerate(zip(x.shape, sizes, strict=True)):
         if n != d:
             x = ops.gather(x, at[axis] + np.arange(n, dtype=np.int32), axis=axis)
@@ -163,7 +163,7 @@ def _crop(value: Any, size: Any, draw: Draw) -> Any:
 
 
 def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Any:
-    """A block of `size` out of a tensor, at a random place.
+    """Cuts a block of the given size out of a tensor, at a random position.
 
     Raises:
       InvalidArgumentError: if `size` is larger than the tensor along some axis.
@@ -172,7 +172,7 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
 
 
 def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = None) -> Any:
-    """As `random_crop`; the same two seeds always give the same."""
+    """The same as `random_crop`, but the result depends only on the two seeds."""
     return _crop(value, size, _of_seed(seed))
 
 
@@ -180,7 +180,7 @@ def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = N
 
 
 def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Any:
-    """An image as it comes out of a JPEG file of a quality from 0 to 100. Has no gradient."""
+    """An image after JPEG compression with a quality from 0 to 100. Has no gradient."""
     from gradtape.io.encoding import encode_jpeg
     from gradtape.io.images import decode_jpeg
 
@@ -207,5 +207,5 @@ def random_jpeg_quality(
 
 
 def stateless_random_jpeg_quality(image: Any, min_jpeg_quality: int, max_jpeg_quality: int, seed: Any) -> Any:
-    """As `random_jpeg_quality`; the same two seeds always give the same."""
+    """The same as `random_jpeg_quality`, but the result depends only on the two seeds."""
     return _jpeg_quality(image, min_jpeg_quality, max_jpeg_quality, _of_seed(seed))

@@ -1,6 +1,6 @@
 """Boxes on images: non-maximum suppression in all its forms, and drawing.
 
-The results depend on values and have no gradient, so they are computed in NumPy, and boxes compared in
+The results depend on values and have no gradient, so they are computed in NumPy, and boxes are compared in
 `core/py/boxes.cpp`; a traced function that calls one of these runs eagerly.
 """
 
@@ -20,7 +20,7 @@ from gradtape._src.base.errors import InvalidArgumentError, UnimplementedError
 from gradtape._src.ops.static import array_of, ints_of
 from gradtape.image.arguments import as_tensor
 
-Similarity = Callable[[int, np.ndarray], np.ndarray]  # of one candidate to others
+Similarity = Callable[[int, np.ndarray], np.ndarray]  # the similarity of one candidate to others
 
 # ---- suppression --------------------------------------------------------------------------------
 
@@ -42,43 +42,43 @@ def _iou(boxes: np.ndarray) -> Similarity:
 
 
 def _best(boxes: np.ndarray, scores: np.ndarray, most: int, threshold: float, least: float) -> np.ndarray:
-    """As `_hard`, with boxes that are similar where they overlap. In float32, as in TensorFlow."""
+    """The same as `_hard`, with the overlap of boxes as similarity. In float32, as in TensorFlow."""
     b, s = (np.ascontiguousarray(x, np.float32) for x in (boxes, scores))
     return _core.best_boxes(b, s, most, threshold, least).numpy()
 
 
 def _hard(similar: Similarity, scores: np.ndarray, most: int, threshold: float, least: float) -> np.ndarray:
-    """The best candidates, none of which is more similar to a better one than `threshold`."""
+    """The best candidates, each no more similar than `threshold` to a better one."""
     left = np.argsort(-scores, kind="stable")
     left = left[scores[left] > least]
-    kept: list[int] = []
-    while left.size and len(kept) < most:
+    chosen: list[int] = []
+    while left.size and len(chosen) < most:
         best, left = int(left[0]), left[1:]
-        kept.append(best)
+        chosen.append(best)
         left = left[~(similar(best, left) > threshold)]
-    return np.array(kept, np.int32)
+    return np.array(chosen, np.int32)
 
 
 def _soft(similar: Similarity, scores: np.ndarray, most: int, sigma: float, least: float) -> tuple:
-    """The best candidates, each one's score lowered by how similar it is to better ones."""
-    # An entry: score, candidate, how many of those kept have already lowered the score.
+    """The best candidates, where similarity to better ones lowers the score."""
+    # An entry: score, candidate, and how many of the chosen ones have already lowered the score.
     queue = [(-float(s), i, 0) for i, s in enumerate(scores) if s > least]
     heapq.heapify(queue)
-    kept: list[int] = []
+    chosen: list[int] = []
     new: list[float] = []
-    while queue and len(kept) < most:
+    while queue and len(chosen) < most:
         score, i, seen = heapq.heappop(queue)
         lowered = -score
-        for s in similar(i, np.array(kept[seen:][::-1], np.int64)) if len(kept) > seen else ():
+        for s in similar(i, np.array(chosen[seen:][::-1], np.int64)) if len(chosen) > seen else ():
             lowered = float(np.float32(lowered) * np.exp(np.float32(-0.5 / sigma) * s * s))
             if lowered <= least:
                 break
         if lowered == -score:
-            kept.append(i)
+            chosen.append(i)
             new.append(lowered)
         elif lowered > least:
-            heapq.heappush(queue, (-lowered, i, len(kept)))
-    return np.array(kept, np.int32), np.array(new, np.float32)
+            heapq.heappush(queue, (-lowered, i, len(chosen)))
+    return np.array(chosen, np.int32), np.array(new, np.float32)
 
 
 def _arguments(op: str, boxes: Any, scores: Any, most: Any, threshold: Any) -> tuple:
@@ -111,17 +111,17 @@ def non_max_suppression(
     score_threshold: Any = -math.inf,
     name: str | None = None,
 ) -> Any:
-    """The numbers of the best boxes, without those that overlap a better one.
+    """The indices of the best boxes, without boxes that overlap a better one.
 
     Args:
       boxes: `[n, 4]` with `[y1, x1, y2, x2]`.
       scores: `[n]`.
       max_output_size: the largest number of boxes.
-      iou_threshold: from this intersection over union on, boxes overlap.
-      score_threshold: boxes must have a higher score.
+      iou_threshold: boxes overlap if their intersection over union is above this.
+      score_threshold: only boxes with a higher score count.
 
     Returns:
-      int32, from the highest score to the lowest.
+      int32 indices, from the highest score to the lowest.
     """
     b, s, most, threshold = _arguments("non_max_suppression", boxes, scores, max_output_size, iou_threshold)
     _want_boxes("non_max_suppression", b, s)
@@ -137,11 +137,11 @@ def non_max_suppression_with_scores(
     soft_nms_sigma: Any = 0.0,
     name: str | None = None,
 ) -> tuple[Any, Any]:
-    """As `non_max_suppression`, with the scores of the boxes.
+    """Like `non_max_suppression`, with the scores of the boxes.
 
     Args:
-      soft_nms_sigma: if positive, a box that overlaps better ones gets a lower score instead of being
-        left out (https://arxiv.org/abs/1704.04503), and `iou_threshold` does not count.
+      soft_nms_sigma: if positive, a box that overlaps better ones gets a lower score instead of being left out
+      (https://arxiv.org/abs/1704.04503), and `iou_threshold` is ignored.
     """
     op = "non_max_suppression_with_scores"
     b, s, most, threshold = _arguments(op, boxes, scores, max_output_size, iou_threshold)
@@ -150,11 +150,11 @@ def non_max_suppression_with_scores(
     if sigma < 0:
         raise InvalidArgumentError(f"{op}: soft_nms_sigma must be non-negative; got {sigma}.")
     if sigma:
-        kept, new = _soft(_iou(b), s, most, sigma, least)
+        chosen, new = _soft(_iou(b), s, most, sigma, least)
     else:
-        kept = _best(b, s, most, threshold, least)
-        new = s[kept]
-    return _int32(kept), ops.convert_to_tensor(new.astype(s.dtype))
+        chosen = _best(b, s, most, threshold, least)
+        new = s[chosen]
+    return _int32(chosen), ops.convert_to_tensor(new.astype(s.dtype))
 
 
 def non_max_suppression_padded(
@@ -169,15 +169,15 @@ def non_max_suppression_padded(
     canonicalized_coordinates: bool = False,
     tile_size: int = 512,
 ) -> tuple[Any, Any]:
-    """As `non_max_suppression`, also for batches, and with the number of boxes.
+    """Like `non_max_suppression`, also for batches, and returns the number of boxes.
 
     Args:
       boxes, scores: `[..., n, 4]` and `[..., n]`.
-      pad_to_max_output_size: fill up with zeros, so that the shape is known before; a must for batches.
+      pad_to_max_output_size: pad with zeros, so that the shape is known beforehand; required for batches.
       sorted_input, canonicalized_coordinates, tile_size: hints that are not needed here.
 
     Returns:
-      The numbers of the boxes, and how many of these are valid.
+      The indices of the boxes, and how many of these are valid.
     """
     op = "non_max_suppression_padded"
     b, s, most, threshold = _arguments(op, boxes, scores, max_output_size, iou_threshold)
@@ -187,15 +187,15 @@ def non_max_suppression_padded(
             "differs from image to image."
         )
     rows, lines = b.reshape(-1, *b.shape[-2:]), s.reshape(-1, s.shape[-1])
-    found = []
+    chosen = []
     for box, score in zip(rows, lines, strict=True):
         _want_boxes(op, box, score)
-        found.append(_best(box, score, most, threshold, float(score_threshold)))
-    counts = np.array([len(f) for f in found])
+        chosen.append(_best(box, score, most, threshold, float(score_threshold)))
+    counts = np.array([len(f) for f in chosen])
     if not pad_to_max_output_size:
-        return _int32(found[0]), _int32(counts[0])
-    padded = np.zeros((len(found), most), np.int32)
-    for line, some in zip(padded, found, strict=True):
+        return _int32(chosen[0]), _int32(counts[0])
+    padded = np.zeros((len(chosen), most), np.int32)
+    for line, some in zip(padded, chosen, strict=True):
         line[: len(some)] = some
     return _int32(padded.reshape(*b.shape[:-2], most)), _int32(counts.reshape(b.shape[:-2]))
 
@@ -208,7 +208,7 @@ def non_max_suppression_overlaps(
     score_threshold: Any = -math.inf,
     name: str | None = None,
 ) -> Any:
-    """As `non_max_suppression`, for overlaps `[n, n]` that are given."""
+    """Like `non_max_suppression`, with given overlaps `[n, n]`."""
     o, s, most, _ = _arguments("non_max_suppression_overlaps", overlaps, scores, max_output_size, 0)
     if o.shape != (len(s), len(s)):
         raise InvalidArgumentError(
@@ -221,7 +221,7 @@ def non_max_suppression_overlaps(
 
 
 class CombinedNonMaxSuppression(NamedTuple):
-    """The boxes of each image of a batch, filled up with zeros."""
+    """The boxes of each image of a batch, padded with zeros."""
 
     nmsed_boxes: Any
     nmsed_scores: Any
@@ -245,10 +245,10 @@ def combined_non_max_suppression(
     Args:
       boxes: `[batch, n, q, 4]`, where q is 1 or the number of classes.
       scores: `[batch, n, classes]`.
-      max_output_size_per_class, max_total_size: how many boxes at most, of a class and in all.
-      pad_per_class: results have `max_output_size_per_class * classes` boxes if that is less than
+      max_output_size_per_class, max_total_size: the largest number of boxes, per class and in total.
+      pad_per_class: pad results to `max_output_size_per_class * classes` boxes if that is less than
         `max_total_size`.
-      clip_boxes: cut boxes to [0, 1].
+      clip_boxes: clip boxes to [0, 1].
     """
     op = "combined_non_max_suppression"
     b, s, most, threshold = _arguments(op, boxes, scores, max_output_size_per_class, iou_threshold)
@@ -272,14 +272,14 @@ def combined_non_max_suppression(
     out_scores, out_classes = np.zeros((2, len(b), size), np.float32)
     counts = np.zeros(len(b), np.int32)
     for image, (box, score) in enumerate(zip(b, s, strict=True)):
-        found: list[tuple] = []
+        detections: list[tuple] = []
         for c in range(classes):
             own = box[:, min(c, box.shape[1] - 1)]
-            kept = _best(own, score[:, c], most, threshold, float(score_threshold))
-            found += [(score[i, c], c, own[i]) for i in kept]
-        found.sort(key=lambda f: -f[0])
-        counts[image] = len(found[:size])
-        for k, (value, c, corners) in enumerate(found[:size]):
+            chosen = _best(own, score[:, c], most, threshold, float(score_threshold))
+            detections += [(score[i, c], c, own[i]) for i in chosen]
+        detections.sort(key=lambda f: -f[0])
+        counts[image] = len(detections[:size])
+        for k, (value, c, corners) in enumerate(detections[:size]):
             out_scores[image, k], out_classes[image, k] = value, c
             out_boxes[image, k] = np.clip(corners, 0, 1) if clip_boxes else corners
     return CombinedNonMaxSuppression(
@@ -288,7 +288,7 @@ def combined_non_max_suppression(
 
 
 def generate_bounding_box_proposals(*args: Any, **kwargs: Any) -> Any:
-    """Not there; TensorFlow has it on other devices than CPUs alone."""
+    """Not available; TensorFlow only has it on devices other than the CPU."""
     raise UnimplementedError(
         "generate_bounding_box_proposals is not part of gradtape. Hint: decode the anchors with ops, then "
         "tf.image.non_max_suppression."
@@ -311,7 +311,7 @@ def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None =
     Args:
       images: floats `[batch, height, width, channels]` with 1, 3 or 4 channels.
       boxes: `[batch, n, 4]` with `[y1, x1, y2, x2]` from 0 to 1.
-      colors: `[colours, channels]` to take in turn; None for ten colours of our own.
+      colors: `[colours, channels]` to use in turn; None for ten default colours.
     """
     x = as_tensor(images)
     x = x if x.dtype.is_floating else ops.cast(x, dtypes.float32)
@@ -349,7 +349,7 @@ def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None =
 
 
 def _lines(rows: tuple[int, int], columns: tuple[int, int], height: int, width: int) -> list[tuple]:
-    """The parts of an image that the four sides of a box cover; none if it is turned round or outside."""
+    """The parts of an image that the four sides of a box cover; empty if the box is reversed or outside."""
     (top, bottom), (left, right) = rows, columns
     if top > bottom or left > right or top >= height or bottom < 0 or left >= width or right < 0:
         return []

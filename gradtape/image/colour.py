@@ -16,10 +16,10 @@ from gradtape.image.arguments import as_tensor
 
 
 def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Any:
-    """An image in another element type, scaled: floats in [0, 1], integers from 0 to their largest.
+    """An image in another element type, scaled: floats in [0, 1], integers from 0 to their largest number.
 
     Args:
-      saturate: numbers that do not fit become the nearest that do.
+      saturate: clip numbers that do not fit.
 
     Raises:
       AttributeError: if one of the types is neither a float nor an integer.
@@ -45,7 +45,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
 
 
 def in_float(image: Any) -> tuple[_core.Tensor, Any]:
-    """An image as floats to compute with, and the type to give back."""
+    """An image as floats for computing, and the type to convert back to."""
     x = as_tensor(image)
     if x.dtype in (dtypes.float16, dtypes.float32, dtypes.float64):
         return x, x.dtype
@@ -83,7 +83,7 @@ def _times(image: Any, matrix: np.ndarray, what: str) -> Any:
 
 
 def rgb_to_yiq(images: Any) -> Any:
-    """Brightness and two differences of colour, of pixels with values in [0, 1]."""
+    """Brightness and two colour differences, of pixels with values in [0, 1]."""
     return _times(images, _YIQ, "rgb_to_yiq")
 
 
@@ -93,7 +93,7 @@ def yiq_to_rgb(images: Any) -> Any:
 
 
 def rgb_to_yuv(images: Any) -> Any:
-    """Brightness and two differences of colour, of pixels with values in [0, 1]."""
+    """Brightness and two colour differences, of pixels with values in [0, 1]."""
     return _times(images, _YUV, "rgb_to_yuv")
 
 
@@ -137,13 +137,13 @@ def _want_colour(x: _core.Tensor, what: str) -> None:
 
 
 def hue_and_range(x: _core.Tensor) -> tuple[Any, Any, Any]:
-    """Of each pixel the hue (0 to 1; 0 for gray), the least and the largest of its three numbers."""
+    """For each pixel the hue (0 to 1; 0 for gray), and the smallest and largest of its three values."""
     r, g, b = ops.unstack(x, axis=-1)
     most = ops.maximum(ops.maximum(r, g), b)
     least = ops.minimum(ops.minimum(r, g), b)
     chroma = most - least
     coloured = chroma > 0
-    # Divided by 1 where there is no colour, so that no infinity reaches the gradient.
+    # Divides by 1 where there is no colour, so that no infinity reaches the gradient.
     sixth = 1 / (6 * ops.select(coloured, chroma, ops.ones_like(chroma)))
     hue = ops.select(
         ops.equal(r, most),
@@ -155,14 +155,14 @@ def hue_and_range(x: _core.Tensor) -> tuple[Any, Any, Any]:
 
 
 def coloured_with(hue: Any, least: Any, chroma: Any) -> Any:
-    """The pixels of a hue whose three numbers go from `least` to `least + chroma`."""
+    """The pixels of a hue whose three values range from `least` to `least + chroma`."""
     h = hue * 6
     shares = (abs(h - 3) - 1, 2 - abs(h - 2), 2 - abs(h - 4))  # of red, green and blue
     return ops.stack([least + chroma * ops.clip(share, 0, 1) for share in shares], axis=-1)
 
 
 def saturation_of(least: Any, most: Any) -> Any:
-    """How far the three numbers of a pixel are apart, by the largest; 0 for black."""
+    """The range of a pixel's three values, divided by the largest; 0 for black."""
     lit = most > 0
     return ops.select(lit, (most - least) / ops.select(lit, most, ops.ones_like(most)), ops.zeros_like(most))
 

@@ -1,4 +1,4 @@
-"""Cutting boxes out of images and resizing them: crop_and_resize, extract_glimpse."""
+"""Cuts boxes out of images and resizes them: crop_and_resize, extract_glimpse."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def crop_and_resize(
 ) -> Any:
     """Boxes cut out of images and resized to one size: `[boxes, height, width, channels]`, float32.
 
-    Differentiable with respect to `image` and, if bilinear, to `boxes`. The corners of a box are centres of pixels,
-    and a box may be turned round, or reach outside its image.
+    Differentiable with respect to `image` and, if bilinear, to `boxes`. The corners of a box are pixel centres, and
+    a box may be reversed, or reach outside its image.
 
     Args:
       image: `[batch, height, width, channels]`.
       boxes: `[boxes, 4]` with `[y1, x1, y2, x2]`, where 0 and 1 are the first and the last pixel.
-      box_indices: `[boxes]`, the number of the image each box belongs to.
+      box_indices: `[boxes]`, the index of the image of each box.
       crop_size: `[height, width]` of the result.
       method: "bilinear" or "nearest".
-      extrapolation_value: what is outside the image.
+      extrapolation_value: the value outside of the image.
     """
     x, boxes, at = as_tensor(image), as_tensor(boxes), as_tensor(box_indices)
     if method not in ("bilinear", "nearest"):
@@ -77,7 +77,7 @@ def _two_sizes(size: Any) -> tuple[int, int]:
 
 
 def _places(first: Any, last: Any, count: int, size: int) -> Any:
-    """`count` places, evenly from `first` to `last` (as parts of an image of `size` pixels)."""
+    """`count` positions, evenly spaced from `first` to `last` (fractions of an image of `size` pixels)."""
     if count == 1:
         return ops.expand_dims(0.5 * (first + last) * (size - 1), 1)
     step = ops.expand_dims((last - first) * ((size - 1) / (count - 1)), 1)
@@ -104,7 +104,7 @@ def sampled(
 
 
 def _nearest(places: Any, size: int) -> Any:
-    """Whole places; those outside the image stay outside."""
+    """Positions rounded to pixels; those outside the image stay outside."""
     inside = ops.logical_and(places >= 0, places <= size - 1)
     return ops.stop_gradient(ops.select(inside, ops.floor(places + 0.5), places))
 
@@ -118,16 +118,15 @@ def extract_glimpse(
     noise: str = "uniform",
     name: str | None = None,
 ) -> Any:
-    """A window of `size` out of each image; what lies outside an image is noise.
+    """A window of `size` from each image; outside of the image it contains noise.
 
     Args:
       input: images `[batch, height, width, channels]`.
       size: the `[height, width]` of the windows.
-      offsets: `[batch, 2]`, where each window is: `[y, x]`.
-      centered: `[0, 0]` is the middle of the image, not its upper left corner.
-      normalized: offsets are parts of the image (from -1 to 1 when centered, else from 0 to 1), not pixels.
-        As in TensorFlow, a window has its middle there if both are set, else its upper left corner.
-      noise: "uniform", "gaussian" or "zero".
+      offsets: `[batch, 2]`, the position of each window: `[y, x]`. centered: `[0, 0]` is the middle of the image,
+      not its upper left corner. normalized: offsets are fractions of the image (from -1 to 1 when centered, else
+      from 0 to 1), not pixels. As in TensorFlow, an offset is the middle of the window if both are set, else its
+      upper left corner. noise: "uniform", "gaussian" or "zero".
     """
     x = float_of(as_tensor(input))
     where = as_tensor(offsets)

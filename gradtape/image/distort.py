@@ -1,4 +1,4 @@
-"""Random boxes for cropping: sample_distorted_bounding_box, with TensorFlow's numbers for a seed."""
+"""Random boxes for cropping: sample_distorted_bounding_box, with the same numbers as TensorFlow for a seed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Bits:
         return np.array(next(self._bits) & 0x7FFFFF | 0x3F800000, np.uint32).view(F) - F(1)
 
     def below(self, n: int) -> int:
-        """One of the numbers 0 to n - 1, each as likely as the others."""
+        """One of the numbers 0 to n - 1, with equal probability."""
         if n & n - 1 == 0:
             return next(self._bits) & max(n - 1, 0)
         rest = 0xFFFFFFFF % n + 1
@@ -40,7 +40,7 @@ class _Bits:
 
 
 class _Box(NamedTuple):
-    """A box in pixels; y2 and x2 are the first that do not belong to it."""
+    """A box in pixels; y2 and x2 are exclusive."""
 
     y1: int
     x1: int
@@ -56,7 +56,7 @@ class _Box(NamedTuple):
 def _random_box(
     bits: _Bits, height: int, width: int, areas: tuple[float, float], aspect: np.float32
 ) -> _Box | None:
-    """A box of given proportions with an area in given bounds (parts of the image), at a random place."""
+    """A box of given proportions, with an area (fraction of the image) in given bounds, at a random position."""
     least, most = (F(a) * F(width) * F(height) for a in areas)
 
     def round_(x: Any) -> int:
@@ -72,7 +72,7 @@ def _random_box(
     if rows < high:
         rows += bits.below(high - rows + 1)
     columns = round_(F(rows) * aspect)
-    # A rounding error may be made good by one row more, or less.
+    # A rounding error may be corrected by one row more, or less.
     for step, wrong in ((1, rows * columns < least), (-1, rows * columns > most)):
         if wrong:
             rows += step
@@ -85,7 +85,7 @@ def _random_box(
 
 
 class _Sample(NamedTuple):
-    """What to crop: for `tf.slice`, and for `tf.image.draw_bounding_boxes`."""
+    """The crop, for `tf.slice` and for `tf.image.draw_bounding_boxes`."""
 
     begin: Any
     size: Any
@@ -124,11 +124,11 @@ def _sample(
     box = image
     for _ in range(attempts):
         aspect = bits.unit() * (high - low) + low
-        found = _random_box(bits, height, width, tuple(areas or (0.05, 1.0)), aspect)
-        if found is not None and any(
-            found.common(o) >= F(covered) * F(o.common(o)) for o in objects if o.common(o) >= 1
+        candidate = _random_box(bits, height, width, tuple(areas or (0.05, 1.0)), aspect)
+        if candidate is not None and any(
+            candidate.common(o) >= F(covered) * F(o.common(o)) for o in objects if o.common(o) >= 1
         ):
-            box = found
+            box = candidate
             break
     return _Sample(
         ops.convert_to_tensor(np.array([box.y1, box.x1, 0], np.int32)),
@@ -148,17 +148,16 @@ def sample_distorted_bounding_box(
     use_image_if_no_bounding_boxes: bool | None = None,
     name: str | None = None,
 ) -> tuple[Any, Any, Any]:
-    """A random box that contains enough of some object: where to crop an image for training.
+    """A random box that contains enough of some object: a crop of an image for training.
 
     Args:
       image_size: `[height, width, channels]`.
       bounding_boxes: the objects, `[..., 4]` with `[y1, x1, y2, x2]` from 0 to 1.
       seed: the op seed, see `tf.random.set_seed`; 0 for none.
-      min_object_covered: how much of an object must be inside.
-      aspect_ratio_range: width by height, (0.75, 1.33) by default.
-      area_range: part of the image, (0.05, 1) by default.
-      max_attempts: after this many (100) it is the whole image.
-      use_image_if_no_bounding_boxes: without objects, the image is the object.
+      min_object_covered: the fraction of an object that must be inside. aspect_ratio_range: width divided by
+      height, (0.75, 1.33) by default. area_range: fraction of the image, (0.05, 1) by default. max_attempts: after
+      this many (100) attempts the result is the whole image. use_image_if_no_bounding_boxes: without objects, use
+      the whole image as the object.
 
     Returns:
       begin, size: for `tf.slice(image, begin, size)`.
@@ -184,7 +183,7 @@ def stateless_sample_distorted_bounding_box(
     use_image_if_no_bounding_boxes: bool | None = None,
     name: str | None = None,
 ) -> tuple[Any, Any, Any]:
-    """As `sample_distorted_bounding_box`; the same two seeds always give the same box."""
+    """The same as `sample_distorted_bounding_box`, but the box depends only on the two seeds."""
     return _sample(
         "stateless_sample_distorted_bounding_box", image_size, bounding_boxes, stateless_state(seed),
         min_object_covered, aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes,

@@ -1,8 +1,8 @@
-"""Resizing as band matrices: which pixels, with which weights, make a pixel of the result.
+"""Resizing as band matrices: the pixels, and their weights, that contribute to a pixel of the result.
 
-`bands(method, antialias, size_in, size_out)` gives the matrix of one axis and its transpose, for the op
-`resample`. Places and weights are computed in float32 and in TensorFlow's order of operations, because
-a place that falls between two pixels is decided by the last bit.
+`bands(method, antialias, size_in, size_out)` returns the matrix for one axis and its transpose, for the op
+`resample`. Positions and weights are computed in float32 and in TensorFlow's order of operations, because the last
+bit decides about a position exactly between two pixels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ F = np.float32
 
 def _lanczos(radius: float) -> Callable:
     def kernel(x: np.ndarray) -> np.ndarray:
-        far = np.where(x <= 1e-3, F(1), x)  # the series of sin(x)/x begins with 1
+        far = np.where(x <= 1e-3, F(1), x)  # the series of sin(x)/x starts with 1
         wave = (
             F(radius)
             * np.sin(F(np.pi) * far)
@@ -49,7 +49,7 @@ def _mitchell_cubic(x: np.ndarray) -> np.ndarray:
     return np.where(x >= 2, F(0), np.where(x >= 1, far, near))
 
 
-# Of a kernel: how far it reaches, and its value at a distance >= 0.
+# For each kernel its radius, and its value at a distance >= 0.
 _KERNELS: dict[str, tuple[float, Callable]] = {
     "bilinear": (1.0, _triangle),
     "bicubic": (2.0, _keys_cubic),
@@ -71,7 +71,7 @@ def _nearest(size_in: int, size_out: int) -> Taps:
 
 
 def _places(size_in: int, size_out: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pixel left of where each pixel of the result lies, and the distance from it."""
+    """The pixel left of the position of each pixel of the result, and the distance from it."""
     scale = F(size_in) / F(size_out)
     at = (np.arange(size_out, dtype=F) + F(0.5)) * scale - F(0.5)
     left = np.floor(at)
@@ -85,7 +85,7 @@ def _bilinear(size_in: int, size_out: int) -> Taps:
 
 def _bicubic(size_in: int, size_out: int) -> Taps:
     left, distance = _places(size_in, size_out)
-    distance = np.rint(distance * F(1024)) / F(1024)  # TensorFlow has the kernel as a table
+    distance = np.rint(distance * F(1024)) / F(1024)  # TensorFlow uses a table of the kernel
     at = left[:, None] + np.arange(-1, 3)
     weights = _keys_cubic(np.abs(np.arange(-1, 3, dtype=F) - distance[:, None]))
     weights = np.where((at >= 0) & (at < size_in), weights, F(0))
@@ -103,7 +103,7 @@ def _area(size_in: int, size_out: int) -> Taps:
 
 
 def _kernel(method: str, antialias: bool, size_in: int, size_out: int) -> Taps:
-    """A kernel around the place of each pixel, widened with the step between places if `antialias`."""
+    """A kernel around the position of each pixel, widened by the step between positions if `antialias`."""
     radius, kernel = _KERNELS[method]
     step = F(1) / (F(size_out) / F(size_in))
     stretch = np.maximum(step, F(1)) if antialias else F(1)
@@ -136,18 +136,18 @@ def taps_of(method: str, antialias: bool, size_in: int, size_out: int) -> Taps:
 
 
 class Band(NamedTuple):
-    """A matrix whose rows have `weights[i]` at the columns from `first[i]` on, and zeros elsewhere."""
+    """A matrix whose row i has `weights[i]` from column `first[i]` on, and zeros elsewhere."""
 
     first: np.ndarray
     weights: np.ndarray
 
 
 def _as_band(rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, size: int, width: int) -> Band:
-    """The matrix [size, width] with `weights` added up at (rows, columns)."""
+    """The matrix [size, width] with `weights` summed at (rows, columns)."""
     low, high = np.full(size, width), np.full(size, -1)
     np.minimum.at(low, rows, columns)
     np.maximum.at(high, rows, columns)
-    # A row begins no later than those after it: one with few weights, or none, begins earlier.
+    # A row must not begin later than those after it, so rows with few weights begin earlier.
     low = np.minimum.accumulate(low[::-1])[::-1]
     taps = max(int(np.max(high - low)) + 1, 1) if size else 1
     first = np.minimum(low, width - taps)
@@ -159,7 +159,7 @@ def _as_band(rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, size: i
 def both_bands(at: np.ndarray, weights: np.ndarray, size_in: int) -> tuple[Band, Band]:
     """The matrix [size_out, size_in] given by pixels and weights, and its transpose.
 
-    A pixel outside the image is the nearest one inside.
+    A pixel outside the image is replaced by the nearest one inside.
     """
     at = np.clip(at, 0, size_in - 1)
     size_out = len(at)

@@ -1,4 +1,4 @@
-"""Moving pixels: flips, turns, crops, borders, patches. All of these are linear and keep the type."""
+"""Moves pixels: flips, rotations, crops, borders, patches. All of these are linear and preserve the type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradtape._src.base.errors import InvalidArgumentError, UnimplementedError
 from gradtape._src.ops.static import ints_of
 from gradtape.image.arguments import as_tensor, at_least_3d, integer, three_or_four
 
-# ---- flips and turns ----------------------------------------------------------------------------
+# ---- flips and rotations ------------------------------------------------------------------------
 
 
 def flip_left_right(image: Any) -> Any:
@@ -34,7 +34,7 @@ def transpose(image: Any, name: str | None = None) -> Any:
 
 
 def rot90(image: Any, k: Any = 1, name: str | None = None) -> Any:
-    """An image or batch turned counter-clockwise by `k` times 90 degrees."""
+    """An image or batch rotated counter-clockwise by `k` times 90 degrees."""
     x = _flippable(image)
     turns = integer(k) % 4
     if turns == 0:
@@ -70,10 +70,10 @@ def central_crop(image: Any, central_fraction: Any) -> Any:
 def crop_to_bounding_box(
     image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Any:
-    """The part of an image or batch that begins at the offsets and has the target size.
+    """The part of an image or batch at the offsets, of the target size.
 
     Raises:
-      ValueError: if the part does not lie in the image.
+      ValueError: if the part is not inside the image.
     """
     x = three_or_four(image)
     top, left, height, width = map(integer, (offset_height, offset_width, target_height, target_width))
@@ -89,7 +89,7 @@ def crop_to_bounding_box(
 def pad_to_bounding_box(
     image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Any:
-    """An image or batch with a border of zeros: it lies at the offsets in a frame of the target size.
+    """An image or batch placed at the offsets in a frame of zeros of the target size.
 
     Raises:
       ValueError: if the image does not fit into the frame.
@@ -107,7 +107,7 @@ def pad_to_bounding_box(
 
 
 def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Any:
-    """An image or batch cut, or filled up with zeros, evenly on both sides, to the target size."""
+    """An image or batch cropped or padded with zeros, evenly on both sides, to the target size."""
     x = three_or_four(image)
     height, width = integer(target_height), integer(target_width)
     _want(width > 0, "target_width must be > 0.")
@@ -134,14 +134,14 @@ def _want(condition: bool, message: str) -> None:
 def extract_patches(
     images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
 ) -> Any:
-    """The patches of images, each laid out along the last axis: `[batch, rows, columns, pixels * channels]`.
+    """The patches of images, flattened along the last axis: `[batch, rows, columns, pixels * channels]`.
 
     Args:
       images: a tensor `[batch, height, width, channels]`.
       sizes: `[1, height, width, 1]` of a patch.
       strides: `[1, rows, columns, 1]` from one patch to the next.
       rates: `[1, rows, columns, 1]` from one pixel of a patch to the next.
-      padding: "VALID": patches inside the image; "SAME": the image is filled up with zeros.
+      padding: "VALID": only patches inside the image; "SAME": the image is padded with zeros.
     """
     x = as_tensor(images)
     if x.ndim != 4:

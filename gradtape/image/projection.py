@@ -1,7 +1,7 @@
-"""Images read between their pixels, and the projections of planes that use it.
+"""Interpolation between the pixels of images, and projections of planes that use it.
 
-`read_between` is behind `tf.raw_ops.ImageProjectiveTransformV3` here, and behind `map_coordinates` and the affine,
-perspective and elastic transforms of the backend of Keras.
+`read_between` is used by `tf.raw_ops.ImageProjectiveTransformV3` here, and by `map_coordinates` and the affine,
+perspective and elastic transforms of the Keras backend.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FILL_MODES = ("REFLECT", "WRAP", "CONSTANT", "NEAREST")
 
 
 def _index(place: Any, size: int, mode: str) -> tuple[Any, Any]:
-    """The pixel that stands at a whole number, and whether there is one (None if always)."""
+    """The pixel for an integer position, and whether it exists (None if it always does)."""
     if mode == "constant":
         inside = ops.logical_and(place >= 0, place <= size - 1)
         return ops.cast(ops.where(inside, place, ops.zeros_like(place)), dtypes.int32), inside
@@ -44,7 +44,7 @@ def _index(place: Any, size: int, mode: str) -> tuple[Any, Any]:
 
 
 def _neighbours(place: Any, size: int, order: int, mode: str) -> list[tuple]:
-    """The pixels along an axis that make a value: index, whether there is one, weight."""
+    """The pixels along an axis that contribute to a value: index, whether the pixel exists, weight."""
     if order == 0:
         return [(*_index(ops.floor(place + 0.5), size, mode), None)]
     low = ops.floor(place)
@@ -58,19 +58,18 @@ def read_between(
     """Values of `pixels` at `places`.
 
     Args:
-      pixels: `[..., number of pixels]`: the pixels of arrays of the shape `sizes`, one array after the other. Floats
-        if `order` is 1.
-      places: for each axis where to read, in pixels; all of one shape, which the result has after `...`.
-      order: 0 for the nearest pixel, 1 for what is linear between them.
-      mode: what lies outside: "constant" (which is `fill`), "nearest", "wrap", "reflect" or "mirror".
-      start: the number of the first pixel of the array to read, for each place.
+      pixels: `[..., number of pixels]`: the pixels of arrays of the shape `sizes`, one array after the other.
+      Floats if `order` is 1. places: for each axis, the positions in pixels; all of one shape, which the result has
+      after `...`. order: 0 for the nearest pixel, 1 for linear interpolation. mode: the values outside: "constant"
+      (which is `fill`), "nearest", "wrap", "reflect" or "mirror". start: for each position, the index of the first
+      pixel of the array to read.
     """
-    # NaN lies outside.
+    # NaN counts as outside.
     places = [ops.where(ops.is_finite(p), p, ops.convert_to_tensor(-2, p.dtype)) for p in places]
     axes = [_neighbours(p, n, order, mode) for p, n in zip(places, sizes, strict=True)]
 
     def along(axis: int, index: Any, there: Any) -> Any:
-        """The values of pixels `index`, which are known up to `axis`; the last axis is summed first."""
+        """The values of the pixels `index`, which is known up to `axis`; the last axis is summed first."""
         if axis == len(axes):
             value = ops.gather(pixels, index if start is None else index + start, axis=pixels.ndim - 1)
             return value if there is None else ops.where(there, value, fill)
@@ -88,7 +87,7 @@ def read_between(
 
 
 def read_planes(x: Any, rows: Any, columns: Any, order: int, mode: str, fill: Any) -> Any:
-    """Images `[channels, batch, height, width]` read at places `[batch, ...]`."""
+    """Images `[channels, batch, height, width]` read at positions `[batch, ...]`."""
     channels, batch, height, width = x.shape
     start = ops.reshape(ops.range_(batch) * (height * width), [batch, *[1] * (rows.ndim - 1)])
     pixels = ops.reshape(x, [channels, batch * height * width])
@@ -104,7 +103,7 @@ def pixel_grid(height: int, width: int, dtype: Any) -> tuple[Any, Any]:
 
 
 def projected(transform: Any, batch: int, height: int, width: int) -> tuple[Any, Any]:
-    """Where the pixels come from under transforms `[batch or 1, 8]`, as rows and columns.
+    """The source positions of pixels under transforms `[batch or 1, 8]`, as rows and columns.
 
     A pixel (x, y) comes from `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`, `k = c0 x + c1 y + 1`.
     """
@@ -118,7 +117,7 @@ def projected(transform: Any, batch: int, height: int, width: int) -> tuple[Any,
 
 
 def _mapped(place: Any, size: int, mode: str) -> Any:
-    """Places along an axis as places inside of it; between the last pixel and the first one there is nothing."""
+    """Maps positions along an axis into the image; there is nothing between the last pixel and the first one."""
     if mode == "CONSTANT":
         return place
     far = abs(place)
@@ -137,7 +136,7 @@ def _mapped(place: Any, size: int, mode: str) -> Any:
 
 
 def _rounded(place: Any) -> Any:
-    """The nearest whole number, halves away from zero."""
+    """The nearest integer, ties away from zero."""
     low = ops.floor(place)
     part = place - low
     up = ops.where(place < 0, part > 0.5, part >= 0.5)
@@ -145,7 +144,7 @@ def _rounded(place: Any) -> Any:
 
 
 def _inverted(transforms: Any) -> Any:
-    """The projections the other way."""
+    """The inverse projections."""
     full = ops.concat([transforms, ops.ones([transforms.shape[0], 1], transforms.dtype)], 1)
     flat = ops.reshape(ops.inv(ops.reshape(full, [-1, 3, 3])), [-1, 9])
     return (flat / flat[:, 8:])[:, :8]
@@ -155,14 +154,14 @@ def _transformed(x: Any, transforms: Any, height: int, width: int, method: str, 
     places = list(projected(transforms, x.shape[0], height, width))
     finite = [ops.is_finite(p) for p in places]
     places = [_mapped(p, n, mode) for p, n in zip(places, x.shape[1:3], strict=True)]
-    # -2 lies outside, with the pixels around it.
+    # -2 is outside, together with the neighbouring pixels.
     places = [
         ops.where(there, p, ops.convert_to_tensor(-2, p.dtype))
         for there, p in zip(finite, places, strict=True)
     ]
     if method == "NEAREST":
         places = [_rounded(p) for p in places]
-    else:  # TensorFlow computes in float32, whatever the images are
+    else:  # TensorFlow computes in float32 for all images
         x, fill = ops.cast(x, dtypes.float32), ops.cast(fill, dtypes.float32)
     planes = ops.transpose(x, [3, 0, 1, 2])
     out = read_planes(planes, places[0], places[1], _INTERPOLATIONS[method], "constant", fill)
@@ -178,10 +177,10 @@ def projective_transform(
     fill_mode: str = "CONSTANT",
     fill_value: Any = 0.0,
 ) -> Any:
-    """Images `[batch, height, width, channels]` through projections of their planes, `[batch or 1, 8]`.
+    """Images `[batch, height, width, channels]` under projections of their planes, `[batch or 1, 8]`.
 
-    The gradient with respect to the images is TensorFlow's: the upstream one through the inverse projections, which is
-    the transpose for turns and shifts only. There is none with respect to the rest.
+    The gradient with respect to the images is TensorFlow's: the upstream gradient under the inverse projections,
+    which is the transpose only for rotations and shifts. There is no gradient with respect to other arguments.
 
     >>> import gradtape as tf
     >>> from gradtape.image.projection import projective_transform

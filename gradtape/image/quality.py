@@ -1,4 +1,4 @@
-"""Measures of images: psnr, ssim, total variation, and the edges and gradients of images."""
+"""Quality measures of images: psnr, ssim, total variation; and the edges and gradients of images."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Any:
     """The peak signal-to-noise ratio of images in decibels, one number per image.
 
     Args:
-      max_val: the distance between the largest and the smallest possible value, 255 or 1.0.
+      max_val: the difference between the largest and the smallest possible value, 255 or 1.0.
     """
     x, y, most = _pair(a, b, max_val)
     mse = ops.reduce_mean(ops.squared_difference(x, y), [-3, -2, -1])
@@ -105,7 +105,7 @@ def _gauss(size: int, sigma: float) -> tuple[float, ...]:
 
 
 def _ssim_maps(x: Any, y: Any, most: Any, size: int, sigma: float, k1: float, k2: float) -> tuple[Any, Any]:
-    """The local similarity of two images, and its part that ignores their brightness."""
+    """The local similarity of two images, and the part of it that ignores brightness."""
     small = [d for z in (x, y) for d in tuple(z.shape)[-3:-1] if d < size]
     if small:
         raise InvalidArgumentError(
@@ -142,10 +142,9 @@ def ssim(
     """The structural similarity of images, one number in (-1, 1] per image; 1 when they are equal.
 
     Args:
-      max_val: the distance between the largest and the smallest possible value.
-      filter_size, filter_sigma: of the Gaussian window.
-      k1, k2: keep the denominators away from 0.
-      return_index_map: the map of local similarities instead of its mean.
+      max_val: the difference between the largest and the smallest possible value. filter_size, filter_sigma: the
+      size and width of the Gaussian window. k1, k2: keep the denominators away from 0. return_index_map: return the
+      map of local similarities instead of its mean.
     """
     _want_same(as_tensor(img1), as_tensor(img2))
     x, y, most = _pair(img1, img2, max_val)
@@ -170,7 +169,7 @@ def ssim_multiscale(
     """The structural similarity over several scales, one number in [0, 1] per image.
 
     Args:
-      power_factors: the weight of each scale; every scale halves the images.
+      power_factors: the weight of each scale; each scale halves the images.
     """
     _want_same(as_tensor(img1), as_tensor(img2))
     x, y, most = _pair(img1, img2, max_val)
@@ -179,7 +178,7 @@ def ssim_multiscale(
         if scale:
             x, y = _halved(x), _halved(y)
         both, structure = _ssim_maps(x, y, most, int(filter_size), filter_sigma, k1, k2)
-        # The brightness counts at the last, coarsest scale alone.
+        # Brightness counts only at the last, coarsest scale.
         part = ops.reduce_mean(both if scale == len(power_factors) - 1 else structure, [-3, -2])
         part = ops.relu(part) ** power
         out = part if out is None else out * part
@@ -187,7 +186,7 @@ def ssim_multiscale(
 
 
 def _halved(x: Any) -> Any:
-    """Means over windows of 2 x 2 pixels; an odd last row or column counts twice."""
+    """Means over windows of 2 x 2 pixels; an odd last row or column is repeated."""
     shape = ints_of(list(x.shape))
     odd = [d % 2 for d in shape[-3:-1]]
     x = ops.reshape(x, [math.prod(shape[:-3]), *shape[-3:]])

@@ -1,7 +1,7 @@
 """The op `resample`: images times two band matrices, along their height and their width.
 
-Whatever is linear and separable is such a product: every way to resize, blurring, averaging over
-windows. The op carries the transposed matrices with it, so its gradient is the op itself.
+Every linear and separable operation is such a product: all resizing methods, blurring, averaging over windows. The
+op takes the transposed matrices as operands, so its gradient is the op itself.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _numpy_resample(x, places, rows, columns, back_places, back_rows, back_colum
 
 
 def _batch(size, batched, operands, attrs):
-    """The new axis joins that of the images."""
+    """The new axis is merged with that of the images."""
     x, *matrices = operands
     if any(batched[1:]):
         return None  # a loop
@@ -101,11 +101,11 @@ Operands = tuple[Any, Any, Any, Any, Any, Any]
 
 def operands_of(rows: tuple[Band, Band], columns: tuple[Band, Band], code: int) -> Operands:
     """Two matrices and their transposes as the operands of `resample`."""
-    made: list[Any] = []
+    operands: list[Any] = []
     for r, c in zip(rows, columns, strict=True):
-        made += [conversion.convert(np.append(r.first, c.first), _INT32)]
-        made += [conversion.convert(r.weights, code), conversion.convert(c.weights, code)]
-    return tuple(made)  # type: ignore[return-value]
+        operands += [conversion.convert(np.append(r.first, c.first), _INT32)]
+        operands += [conversion.convert(r.weights, code), conversion.convert(c.weights, code)]
+    return tuple(operands)  # type: ignore[return-value]
 
 
 @functools.lru_cache(maxsize=128)

@@ -18,7 +18,7 @@ from gradtape.image.resampling import resized
 
 
 class ResizeMethod:
-    """The names of the ways to resize."""
+    """The names of the resizing methods."""
 
     AREA = "area"
     BICUBIC = "bicubic"
@@ -40,15 +40,15 @@ def resize(
 ) -> Any:
     """Images in another size, as float32; with method "nearest" in their own type.
 
-    Differentiable by the images, with every method.
+    Differentiable with respect to the images, with every method.
 
     Args:
       images: `[batch, height, width, channels]`, or one image without the batch.
       size: the new `[height, width]`.
       method: one of the names of `ResizeMethod`.
-      preserve_aspect_ratio: the largest size within `size` that keeps the proportions.
-      antialias: average over more pixels when an image becomes smaller; "nearest" and "area" do not
-        know it, and need it as little.
+      preserve_aspect_ratio: use the largest size within `size` that keeps the proportions.
+      antialias: average over more pixels when an image becomes smaller; "nearest" and "area" ignore it, and do not
+      need it.
 
     >>> import gradtape as tf
     >>> x = tf.reshape(tf.range(4.0), [2, 2, 1])
@@ -140,7 +140,7 @@ def resize_with_pad(
     method: str = ResizeMethod.BILINEAR,
     antialias: bool = False,
 ) -> Any:
-    """Images in the target size with their proportions kept and zeros around them."""
+    """Images resized to the target size, with their proportions preserved by a border of zeros."""
     x = three_or_four(image)
     height, width = integer(target_height), integer(target_width)
     if width <= 0:

@@ -1,7 +1,7 @@
 """The ops `sample_grid` and `unsample_grid`: images read at the points of grids, and the transpose.
 
-A grid belongs to a box: its points are all pairs of a y and an x. Both ops know, along each axis, the value
-between two pixels and the slope there, so the gradient with respect to the points is again one of them.
+A grid belongs to a box: its points are all pairs of a y and an x. Along each axis, both ops can return the value
+between two pixels or the slope there, so the gradient with respect to the points is again one of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WIDE_FLOAT = 1 << dtypes.float32._code | 1 << dtypes.float64._code
 
 
 def _matrix(places, size, slope):
-    """[boxes, places, size]: how much of each pixel a place gets."""
+    """[boxes, places, size]: the weight of each pixel for each position."""
     out = np.zeros((*places.shape, size))
     inside = (places >= 0) & (places <= size - 1)
     low = np.where(inside, np.floor(places), 0).astype(int)
@@ -44,7 +44,7 @@ def _numpy_unsample(g, at, ys, xs, shape, dy=False, dx=False):
     return out
 
 
-# A slope does not change between two pixels, so it has no gradient along its own axis.
+# A slope is constant between two pixels, so it has no gradient along its own axis.
 
 
 def _sample_wrt_y(g, x, at, ys, xs, out, dy, dx):
@@ -64,7 +64,7 @@ def _unsample_wrt_x(gg, g, at, ys, xs, out, shape, dy, dx):
 
 
 def _unfolded(size, at, ys, xs, images):
-    """The boxes once for each row of a batch of `images` images, which are all one batch."""
+    """Repeats the boxes for each row of a batch of `images` images, which are all one batch."""
     step = ops.convert_to_tensor(np.repeat(np.arange(size) * images, at.shape[0]), at.dtype)
     return ops.tile(at, [size]) + step, ops.tile(ys, [size, 1]), ops.tile(xs, [size, 1])
 

@@ -1,8 +1,8 @@
 """`tf.io`: files, images, records and examples.
 
-In reading order: `contents` (bytes and paths as arguments), `files`, `gfile`, `images` and `encoding` (with
-`png`), `raw` (numbers, tensors), `csv_lines`, `records` (TFRecord files), `features` and `parsing` (examples
-out of records).
+In reading order: `contents` (bytes and paths as arguments), `files`, `gfile`, `images` and `encoding` (with `png`),
+`raw` (numbers, tensors), `csv_lines`, `records` (TFRecord files), `features` and `parsing` (parsing examples from
+records).
 """
 
 from __future__ import annotations

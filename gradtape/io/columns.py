@@ -1,7 +1,7 @@
 """Features of many examples as tensors: dense, sparse and ragged columns.
 
-A column says which results it has before examples are there (`specs`), what they hold (`parts`), and what is made of
-them (`result`). Rows are nested lists of arrays: a batch of examples, the steps of a sequence, a batch of those.
+A column declares its results before examples exist (`specs`), reads them (`parts`), and converts them (`result`).
+Rows are nested lists of arrays: a batch of examples, the steps of a sequence, or a batch of those.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gradtape.io.features import (
 )
 from gradtape.io.messages import values
 
-# Ragged and sparse tensors are imported when they are first used.
+# Ragged and sparse tensors are imported on first use.
 _tf: Any = gradtape
 
 _INT64 = dtypes.int64
@@ -69,7 +69,7 @@ def column_for(key: str, spec: Any, batch: int | None) -> Column:
     """The column of a feature.
 
     Args:
-      batch: the number of examples; None for one without an axis of its own.
+      batch: the number of examples; None for a single example without a batch axis.
     """
     for kind, column in _COLUMNS:
         if isinstance(spec, kind):
@@ -89,11 +89,11 @@ class Column:
         raise NotImplementedError
 
     def parts(self, examples: list[Example]) -> list:
-        """Its parts, for these examples."""
+        """The parts, for these examples."""
         raise NotImplementedError
 
     def result(self, parts: list) -> Any:
-        """What the user gets."""
+        """The value that the user gets."""
         return parts[0]
 
     def read(self, example: Example, key: str | None = None, dtype: Any = None) -> Any:
@@ -135,24 +135,24 @@ class Fixed(Column):
         rows = [self.row(self.read(example), k) for k, example in enumerate(examples)]
         return [joined(rows, (*self.front, *self.shape), self.dtype)]
 
-    def row(self, found: Any, k: int) -> Any:
+    def row(self, values: Any, k: int) -> Any:
         """The values of one example."""
-        if found is None:
+        if values is None:
             if self.default is None:
                 raise InvalidArgumentError(
                     f"Feature: {self.key} (data type: {self.dtype.name}) is required but could not be found. (example {k})"
                 )
             return self.default
-        if len(found) != self.size:
+        if len(values) != self.size:
             raise InvalidArgumentError(
                 f"Key: {self.key}, Index: {k}.  Can't parse serialized Example: Number of {self.dtype.name} values != "
-                f"expected.  Values size: {len(found)} but output shape: {list(self.shape)}"
+                f"expected.  Values size: {len(values)} but output shape: {list(self.shape)}"
             )
-        return found
+        return values
 
 
 class Filled(Column):
-    """FixedLenSequenceFeature: a batch is filled up to the longest."""
+    """FixedLenSequenceFeature: a batch is padded to the longest."""
 
     def __init__(self, key: str, spec: FixedLenSequenceFeature, batch: int | None) -> None:
         super().__init__(key, spec, batch)
@@ -169,7 +169,7 @@ class Filled(Column):
 
 
 def filled(key: str, spec: Any, dtype: Any, rows: list, shape: tuple, batch: bool) -> Any:
-    """Rows of any lengths as one tensor, filled up to the longest."""
+    """Rows of any lengths as one tensor, padded to the longest."""
     size = math.prod(shape)
     lengths = [0 if row is None else len(row) for row in rows]
     for k, n in enumerate(lengths):
@@ -195,7 +195,7 @@ def filled(key: str, spec: Any, dtype: Any, rows: list, shape: tuple, batch: boo
 
 
 def sparse_parts(rows: Any, depth: int, dtype: Any) -> list:
-    """The places, values and shape of nested lists as a sparse tensor."""
+    """The positions, values and shape of nested lists as a sparse tensor."""
     places: list[tuple[int, ...]] = []
     flat: list = []
     sizes = [0] * depth
@@ -224,7 +224,7 @@ def sparse_specs(depth: int, dtype: Any) -> list[tuple]:
 
 
 def sparse(parts: list) -> Any:
-    """The sparse tensor of its parts."""
+    """The sparse tensor from its parts."""
     return _tf.SparseTensor(*parts)
 
 
@@ -259,15 +259,17 @@ class Placed(Column):
     def parts(self, examples: list[Example]) -> list:
         entries = []
         for k, example in enumerate(examples):
-            found = self.read(example, self.spec.value_key)
+            values = self.read(example, self.spec.value_key)
             columns = [self.read(example, key, _INT64) for key in self.keys]
-            lengths = {0 if c is None else len(c) for c in (found, *columns)}
+            lengths = {0 if c is None else len(c) for c in (values, *columns)}
             if len(lengths) > 1:
                 raise InvalidArgumentError(
                     f"Key: {self.key}: its values and places have different numbers: {sorted(lengths)} in example {k}."
                 )
             row = (
-                list(zip(zip(*map(list, columns), strict=True), found, strict=True)) if lengths != {0} else []
+                list(zip(zip(*map(list, columns), strict=True), values, strict=True))
+                if lengths != {0}
+                else []
             )
             for place, _ in row:
                 if any(not 0 <= p < n for p, n in zip(place, self.sizes, strict=True)):
@@ -302,14 +304,14 @@ def nested_lengths(rows: Any, depth: int) -> tuple[list[list[int]], list]:
 
 
 def ragged(flat: Any, splits: list) -> Any:
-    """A ragged tensor of values and the splits of its rows, from the outside."""
+    """A ragged tensor from values and the splits of its rows, outermost first."""
     for s in reversed(splits):
         flat = _tf.RaggedTensor.from_row_splits(flat, s, validate=False)
     return flat
 
 
 def splits_of(lengths: list[int], dtype: Any) -> Any:
-    """Where rows begin, and where the last one ends."""
+    """The positions where rows begin, and where the last one ends."""
     ends = [0, *itertools.accumulate(lengths)]
     return tensor(ends, (len(ends),), dtype)
 
@@ -331,10 +333,10 @@ class Ragged(Column):
         outer: list[int] = []
         inner: list[list[int]] = [[] for _ in self.partitions]
         for k, example in enumerate(examples):
-            found = self.read(example, self.spec.value_key)
-            found = [] if found is None else found
-            flat.extend(found)
-            count = len(found)
+            values = self.read(example, self.spec.value_key)
+            values = [] if values is None else values
+            flat.extend(values)
+            count = len(values)
             for level in range(len(self.partitions) - 1, -1, -1):
                 lengths = self.row_lengths(self.partitions[level], example, count, k)
                 inner[level].extend(lengths)
@@ -345,7 +347,7 @@ class Ragged(Column):
         return [tensor(flat, (len(flat),), self.dtype), *rows, *inside]
 
     def row_lengths(self, partition: Any, example: Example, count: int, k: int) -> list[int]:
-        """How long the rows are that an example divides `count` values into."""
+        """The lengths of the rows that an example divides `count` values into."""
         if isinstance(partition, UniformRowLength):
             rows, rest = divmod(count, partition.length)
             if rest:
@@ -353,10 +355,10 @@ class Ragged(Column):
                     f"Key: {self.key}: {count} values are no rows of {partition.length} in example {k}."
                 )
             return [partition.length] * rows
-        found = self.read(example, partition.key, _INT64)
-        if found is None:
+        values = self.read(example, partition.key, _INT64)
+        if values is None:
             return []
-        given = np.asarray(found)
+        given = np.asarray(values)
         if isinstance(partition, RowSplits):
             lengths = np.diff(given)
         elif isinstance(partition, RowLengths):

@@ -41,10 +41,10 @@ def text_of(value: Any, op: str, place: int = 0) -> Any:
 def of_bytes(
     op: str, function: Callable[..., Any], contents: Any, shape: Any, dtype: Any = dtypes.uint8
 ) -> Any:
-    """A function of the bytes of one string, which gives a tensor.
+    """Applies a function of bytes, which returns a tensor, to one string.
 
     Args:
-      shape: of the result; None for sizes that depend on the bytes.
+      shape: the shape of the result; None for sizes that depend on the bytes.
     """
     x = text_of(contents, op)
     return run(op, lambda x: [function(scalar(x))], [x], [(shape, dtype)])[0]
@@ -56,5 +56,5 @@ def bytes_of(value: Any, op: str) -> bytes:
 
 
 def path_of(value: Any) -> str:
-    """A path as Python has it."""
+    """A path as a Python string."""
     return value if isinstance(value, str) else os.fsdecode(bytes_of(value, "path"))

@@ -30,15 +30,13 @@ def decode_csv(
 
     Args:
       records: one line, or an array of lines.
-      record_defaults: for each column a number, string, or list of one, which gives its type and stands
-        for missing values; an empty tensor says that values must be there.
-      field_delim: between values.
-      use_quote_delim: whether quotes hold a value together.
-      na_value: also a missing value.
-      select_cols: the numbers of the columns to take, in increasing order.
+      record_defaults: for each column a number, string, or list of one, which gives its type and replaces missing
+      values; an empty tensor means that values must not be missing. field_delim: the delimiter between values.
+      use_quote_delim: whether quotes group a value. na_value: also counts as a missing value. select_cols: the
+      indices of the columns to take, in increasing order.
 
     Raises:
-      InvalidArgumentError: if a line has fewer fields, or one that is no number; it is named.
+      InvalidArgumentError: if a line has too few fields, or a field is not a number; the message names it.
 
     >>> import gradtape as tf
     >>> price, name = tf.io.decode_csv(["1.5,apple", "2,pear"], [0.0, ""])
@@ -100,7 +98,7 @@ def fields_of(line: bytes, between: int, quotes: bool) -> list[bytes]:
     """The fields of a line.
 
     Raises:
-      InvalidArgumentError: if there are quotes, or ends of lines, where they do not belong.
+      InvalidArgumentError: if there are quotes or line ends in wrong places.
     """
     out, at, end = [], 0, len(line)
     while at < end:

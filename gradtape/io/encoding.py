@@ -35,8 +35,8 @@ def encode_jpeg(
 ) -> Any:
     """A JPEG file of an image, uint8 `[height, width, 1 or 3]`, as bytes."""
     op = "encode_jpeg"
-    known = isinstance(image, (_core.Tensor, _core.Variable))
-    x = as_tensor(image) if known else ops.convert_to_tensor(image, dtypes.uint8)
+    is_tensor = isinstance(image, (_core.Tensor, _core.Variable))
+    x = as_tensor(image) if is_tensor else ops.convert_to_tensor(image, dtypes.uint8)
     if x.dtype is not dtypes.uint8:
         raise InvalidArgumentError(
             f"{op}: image must be uint8; got image: {x.dtype.name}{list(x.shape)}. Hint: "
@@ -44,8 +44,8 @@ def encode_jpeg(
         )
     if x.ndim != 3 or x.shape[-1] not in (1, 3):
         raise InvalidArgumentError(f"{op}: image must be [height, width, 1 or 3]; got shape {list(x.shape)}.")
-    wanted = {"": x.shape[-1], "grayscale": 1, "rgb": 3}.get(format)
-    if wanted != x.shape[-1]:
+    channels = {"": x.shape[-1], "grayscale": 1, "rgb": 3}.get(format)
+    if channels != x.shape[-1]:
         raise InvalidArgumentError(
             f"{op}: format {format!r} does not fit an image of {x.shape[-1]} channels."
         )
@@ -57,7 +57,7 @@ def encode_jpeg(
 
     def encode(x: Any) -> list:
         pixels, file = array_of(x), io.BytesIO()
-        pillow().fromarray(pixels[:, :, 0] if wanted == 1 else pixels).save(
+        pillow().fromarray(pixels[:, :, 0] if channels == 1 else pixels).save(
             file, "JPEG", quality=max(int(quality), 1), progressive=progressive, optimize=optimize_size,
             subsampling=2 if chroma_downsampling else 0, dpi=(x_density * scale, y_density * scale),
             **({"xmp": xmp_metadata.encode()} if xmp_metadata else {}),

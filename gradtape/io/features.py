@@ -1,4 +1,5 @@
-"""What to look for in examples (FixedLenFeature and its relatives), and what gradtape does not have."""
+"""Specifications of features in examples (FixedLenFeature and its relatives), and functions that gradtape does not
+have."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ class FixedLenFeature(NamedTuple):
     """A feature with the same number of values in every example.
 
     Attributes:
-      shape: of the values; `[]` for one.
+      shape: the shape of the values; `[]` for a single one.
       dtype: int64, float32 or string.
-      default_value: for examples without it; None if it must be there.
+      default_value: the value for examples without it; None if it is required.
     """
 
     shape: Any
@@ -24,20 +25,18 @@ class FixedLenFeature(NamedTuple):
 
 
 class VarLenFeature(NamedTuple):
-    """A feature with any number of values, which comes as a `tf.SparseTensor`."""
+    """A feature with any number of values, parsed to a `tf.SparseTensor`."""
 
     dtype: Any
 
 
 class SparseFeature(NamedTuple):
-    """A `tf.SparseTensor` that is stored as two features, or more: its values, and their places along each axis.
+    """A `tf.SparseTensor` stored as two or more features: its values, and their positions along each axis.
 
     Attributes:
-      index_key: the feature that holds the places; a list of them if there are several axes.
-      value_key: the feature that holds the values.
-      dtype: of the values.
-      size: of the axis, or of all of them.
-      already_sorted: whether places are in order.
+      index_key: the feature with the positions; a list of them if there are several axes. value_key: the feature
+      with the values. dtype: the type of the values. size: the size of the axis, or of all of them. already_sorted:
+      whether positions are sorted.
     """
 
     index_key: Any
@@ -48,37 +47,37 @@ class SparseFeature(NamedTuple):
 
 
 class RowSplits(NamedTuple):
-    """Rows by the feature that holds where they begin, and where the last one ends."""
+    """Rows defined by a feature with the positions where they begin, and where the last one ends."""
 
     key: str
 
 
 class RowLengths(NamedTuple):
-    """Rows by the feature that holds their lengths."""
+    """Rows defined by a feature with their lengths."""
 
     key: str
 
 
 class RowStarts(NamedTuple):
-    """Rows by the feature that holds where they begin."""
+    """Rows defined by a feature with the positions where they begin."""
 
     key: str
 
 
 class RowLimits(NamedTuple):
-    """Rows by the feature that holds where they end."""
+    """Rows defined by a feature with the positions where they end."""
 
     key: str
 
 
 class ValueRowIds(NamedTuple):
-    """Rows by the feature that holds the row of each value."""
+    """Rows defined by a feature with the row of each value."""
 
     key: str
 
 
 class UniformRowLength(NamedTuple):
-    """Rows of one length."""
+    """Rows of equal length."""
 
     length: int
 
@@ -92,14 +91,13 @@ class _RaggedFeature(NamedTuple):
 
 
 class RaggedFeature(_RaggedFeature):
-    """A feature that comes as a `tf.RaggedTensor`.
+    """A feature parsed to a `tf.RaggedTensor`.
 
     Attributes:
       dtype: int64, float32 or string.
-      value_key: the feature that holds the values; that of the same name by default.
-      partitions: how values are rows, and rows are rows, from the outside: `RaggedFeature.RowSplits(key)` and so on.
-      row_splits_dtype: int32 or int64.
-      validate: whether partitions are looked at.
+      value_key: the feature with the values; by default the one of the same name. partitions: the partitions into
+      rows, outermost first: `RaggedFeature.RowSplits(key)` and so on. row_splits_dtype: int32 or int64. validate:
+      whether to check partitions.
     """
 
     RowSplits, RowLengths, RowStarts, RowLimits = RowSplits, RowLengths, RowStarts, RowLimits
@@ -107,13 +105,12 @@ class RaggedFeature(_RaggedFeature):
 
 
 class FixedLenSequenceFeature(NamedTuple):
-    """A feature with any number of blocks of one shape; a batch is filled up to the longest.
+    """A feature with any number of blocks of one shape; batches are padded to the longest.
 
     Attributes:
-      shape: of a block.
+      shape: the shape of a block.
       dtype: int64, float32 or string.
-      allow_missing: whether an example may be without it.
-      default_value: what a batch is filled up with; zeros by default.
+      allow_missing: whether the feature may be missing. default_value: the padding value of a batch; zeros by default.
     """
 
     shape: Any

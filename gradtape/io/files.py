@@ -31,7 +31,7 @@ def read_file(filename: Any, name: str | None = None) -> Any:
 
 @one_call
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
-    """Writes bytes to a file; folders on the way to it are made."""
+    """Writes bytes to a file; missing folders are created."""
 
     def write(filename: Any, contents: Any) -> list:
         path = os.fsdecode(scalar(filename))
@@ -49,16 +49,16 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
 
 @one_call
 def matching_files(pattern: Any, name: str | None = None) -> Any:
-    """The files that match a pattern (or one of several) such as `"photos/*.jpg"`, in order."""
+    """The files that match a pattern (or one of several) such as `"photos/*.jpg"`, sorted."""
 
     def match(patterns: Any) -> list:
-        found = {path for p in elements(patterns) for path in glob.glob(os.fsdecode(p))}
-        return [tensor(sorted(map(os.fsencode, found)), [len(found)])]
+        paths = {path for p in elements(patterns) for path in glob.glob(os.fsdecode(p))}
+        return [tensor(sorted(map(os.fsencode, paths)), [len(paths)])]
 
     return run("matching_files", match, [texts_of(pattern, "matching_files")], [((None,), dtypes.string)])[0]
 
 
 @one_call
 def match_filenames_once(pattern: Any, name: str | None = None) -> Any:
-    """As `matching_files`."""
+    """The same as `matching_files`."""
     return matching_files(pattern)

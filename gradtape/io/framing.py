@@ -1,6 +1,6 @@
 """TensorFlow's record files (TFRecord): a length, bytes, and checksums (CRC-32C) of both.
 
-Event files of TensorBoard are written in this form, too.
+TensorBoard's event files use this format, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def crc32c(data: Any) -> int:
 
 
 def masked(data: Any) -> bytes:
-    """The checksum of bytes as record files have it."""
+    """The checksum of bytes in the form used in record files."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF).to_bytes(4, "little")
 
@@ -40,8 +40,8 @@ def read(file: Any, name: str) -> Iterator[bytes]:
     Raises:
       DataLossError: if a record is cut off, or its checksum is wrong.
     """
-    at = need = 0  # where we are in the file; how much the next record takes
-    left = b""  # what was read beyond
+    at = need = 0  # the position in the file; the size of the next record
+    left = b""  # bytes read beyond the record
     while True:
         with reading(f"corrupted record at {at}; in {name}: "):
             more = take(file, max(_CHUNK, need - len(left)))

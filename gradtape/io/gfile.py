@@ -47,12 +47,12 @@ class GFile:
 
     @property
     def name(self) -> Any:
-        """The path it was made with."""
+        """The path of the file."""
         return self._name
 
     @property
     def mode(self) -> str:
-        """The mode it was made with."""
+        """The mode in which it is opened."""
         return self._mode
 
     def _open(self) -> Any:
@@ -79,7 +79,7 @@ class GFile:
         return self._out(self._reading().readline())
 
     def readlines(self) -> list:
-        """All lines that are left."""
+        """All remaining lines."""
         return [self._out(line) for line in self._reading().readlines()]
 
     def write(self, file_content: Any) -> None:
@@ -90,7 +90,7 @@ class GFile:
         self._open().write(data)
 
     def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
-        """Goes to a place: from the start (whence 0), from here (1), from the end (2)."""
+        """Moves to a position: relative to the start (whence 0), the current position (1), or the end (2)."""
         place = position if offset is None else offset
         if place is None:
             raise TypeError("seek(): offset argument required")
@@ -101,7 +101,7 @@ class GFile:
         return True
 
     def tell(self) -> int:
-        """Where the next byte is read or written."""
+        """The position of the next byte."""
         return self._open().tell()
 
     def size(self) -> int:
@@ -109,16 +109,16 @@ class GFile:
         return stat(self._path).length
 
     def flush(self) -> None:
-        """Hands what was written to the system."""
+        """Flushes written data to the operating system."""
         if self._file is not None:
             self._file.flush()
 
     def close(self) -> None:
-        """Closes the file; using it again opens it again."""
+        """Closes the file; the next use opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
-        elif self._mode[0] == "w":  # a file that nothing was written to exists all the same
+        elif self._mode[0] == "w":  # creates the file even if nothing was written
             self._open().close()
             self._file = None
 
@@ -147,7 +147,7 @@ class GFile:
 
 
 class FileStatistics(NamedTuple):
-    """What `stat` tells of a file."""
+    """The result of `stat`."""
 
     length: int
     mtime_nsec: int
@@ -158,12 +158,12 @@ def stat(path: Any) -> FileStatistics:
     """Length, time of the last change in nanoseconds, and whether it is a folder."""
     path = path_of(path)
     with system_errors(path):
-        found = os.stat(path)
-    return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(path))
+        result = os.stat(path)
+    return FileStatistics(result.st_size, result.st_mtime_ns, os.path.isdir(path))
 
 
 def exists(path: Any) -> bool:
-    """Whether there is such a file or folder."""
+    """Whether a file or folder exists."""
     return os.path.exists(path_of(path))
 
 
@@ -173,7 +173,7 @@ def isdir(path: Any) -> bool:
 
 
 def listdir(path: Any) -> list[str]:
-    """The names in a folder, in order.
+    """The names in a folder, sorted.
 
     Raises:
       NotFoundError: if there is no such folder.
@@ -191,7 +191,7 @@ def glob(pattern: Any) -> list[str]:
 
 
 def mkdir(path: Any) -> None:
-    """Makes a folder in an existing one; nothing happens if it is there."""
+    """Creates a folder in an existing one; does nothing if it exists."""
     path = path_of(path)
     if not os.path.isdir(path):
         with system_errors(path):
@@ -199,7 +199,7 @@ def mkdir(path: Any) -> None:
 
 
 def makedirs(path: Any) -> None:
-    """Makes a folder and those above it; nothing happens if it is there."""
+    """Creates a folder and its parents; does nothing if it exists."""
     path = path_of(path)
     with system_errors(path):
         os.makedirs(path, exist_ok=True)
@@ -213,7 +213,7 @@ def remove(path: Any) -> None:
 
 
 def rmtree(path: Any) -> None:
-    """Deletes a folder and all that is in it."""
+    """Deletes a folder and everything in it."""
     path = path_of(path)
     if not os.path.exists(path):
         raise NotFoundError(f"{path} not found")
@@ -235,24 +235,24 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
 
 
 def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Gives a file or folder another name or place."""
+    """Renames or moves a file or folder."""
     _put(src, dst, overwrite, os.replace)
 
 
 def walk(top: Any, topdown: bool = True, onerror: Any = None) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Every folder from `top` on with the folders and the files in it, in order."""
+    """Every folder from `top` on, with its folders and files, sorted."""
     for folder, folders, files in os.walk(path_of(top), topdown, onerror):
         folders.sort()
         yield folder, list(folders), sorted(files)
 
 
 def join(path: Any, *paths: Any) -> str:
-    """Parts of a path as one."""
+    """Joins the parts of a path."""
     return os.path.join(path_of(path), *map(path_of, paths))
 
 
 def get_registered_schemes() -> list[str]:
-    """The kinds of file systems: the local one."""
+    """The supported file systems: only the local one."""
     return ["", "file"]
 
 

@@ -1,6 +1,6 @@
 """Reading image files: decode_jpeg, decode_png, decode_image and so on. Writing is in `encoding`.
 
-Pillow does the work, but for plain PNG files (`png`); it is imported when it is first needed.
+Pillow does the work, except for plain PNG files (`png`); it is imported on first use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gradtape.io.contents import of_bytes, text_of
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _PLAIN = ("L", "LA", "RGB", "RGBA")
-_MOST_PIXELS = 1 << 29  # of all frames; TensorFlow has this limit as well
+_MOST_PIXELS = 1 << 29  # in all frames together; TensorFlow's limit
 
 
 def pillow() -> Any:
@@ -50,7 +50,7 @@ def _open(data: bytes, op: str, formats: tuple[str, ...] | None = None) -> Any:
 
 
 def _pixels(image: Any, channels: int, op: str) -> np.ndarray:
-    """The pixels of an image as uint8 [height, width, channels]; 0 channels: as many as it has."""
+    """The pixels of an image as uint8 [height, width, channels]; 0 channels means as many as in the file."""
     with reading(f"{op}: Invalid {image.format} data: ", InvalidArgumentError):
         return _read_pixels(image, channels)
 
@@ -87,7 +87,7 @@ def _want_channels(channels: Any, allowed: tuple[int, ...], op: str) -> int:
 
 
 def _shape(channels: int) -> tuple:
-    """What is known of the shape of an image before it is read."""
+    """The static shape of an image before it is read."""
     return (None, None, channels or None)
 
 
@@ -99,7 +99,7 @@ def _jpeg_image(data: bytes, channels: int, ratio: int, op: str) -> Any:
         raise InvalidArgumentError(f"{op}: JPEG does not support 4 channels.")
     image = _open(data, op, ("JPEG",))
     width, height = image.size
-    # The decoder itself can give a smaller image, and brightness alone.
+    # The decoder itself can scale down, and return only brightness.
     mode = "L" if channels == 1 and image.mode == "RGB" else None
     if mode or ratio > 1:
         image.draft(mode or image.mode, (max(width // ratio, 1), max(height // ratio, 1)))
@@ -122,9 +122,8 @@ def decode_jpeg(
     Args:
       contents: the bytes of the file, as `tf.io.read_file` gives them.
       channels: 1 for brightness, 3 for colour, 0 for what the file has.
-      ratio: 1, 2, 4 or 8: a smaller image, read faster.
-      try_recover_truncated: give what there is of a file that is cut off.
-      fancy_upscaling, acceptable_fraction, dct_method: accepted; the decoder's own ways are used.
+      ratio: 1, 2, 4 or 8: scales the image down, which reads faster. try_recover_truncated: return the available
+      part of a truncated file. fancy_upscaling, acceptable_fraction, dct_method: accepted, without effect.
     """
     op = "decode_jpeg"
     count = _want_channels(channels, (0, 1, 3, 4), op)
@@ -213,7 +212,7 @@ def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name
 
 
 def _pixels_16(data: bytes, channels: int, op: str) -> np.ndarray:
-    """Pixels as uint16: of 16 bits as they are, of 8 bits as PNG files widen them, or others."""
+    """Pixels as uint16: 16-bit values unchanged, 8-bit values widened as in PNG files, or by conversion."""
     if not png.is_png(data):
         return array_of(_decode_any(data, channels, op)).astype(np.uint16) * 256
     if png.header(data)[2] != 16:
@@ -243,7 +242,7 @@ def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Any
 
 def _bmp(data: bytes, count: int) -> Any:
     image = _open(data, "decode_bmp", ("BMP",))
-    if data[28:30] == b"\x20\0" and count != 3:  # 32 bits: Pillow leaves out alpha
+    if data[28:30] == b"\x20\0" and count != 3:  # 32 bits: Pillow ignores alpha
         size, at = 4 * image.width * image.height, int.from_bytes(data[10:14], "little")
         with reading("decode_bmp: Invalid BMP data: ", InvalidArgumentError):
             rows = np.frombuffer(data, np.uint8, size, at)
@@ -274,7 +273,7 @@ def _frames(image: Any, channels: int, op: str) -> np.ndarray:
         size = image.size
         for k in range(count):
             image.seek(k)
-            if image.size != size:  # a frame reaches beyond the first, as far as a few bytes can say
+            if image.size != size:  # a frame extends beyond the first one, which a few bytes can claim
                 raise ValueError(f"frame {k} makes an image of {size} pixels one of {image.size}")
             frames.append(_read_pixels(image, channels))
         return np.stack(frames)
@@ -292,7 +291,7 @@ def decode_webp(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, nam
 
 
 def decode_jxl(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Any:
-    """Not there: Pillow does not read JPEG XL."""
+    """Not supported: Pillow cannot read JPEG XL."""
     raise UnimplementedError(
         "decode_jxl: JPEG XL files are not read. Hint: tf.io.decode_jpeg, tf.io.decode_png."
     )
@@ -302,13 +301,13 @@ def decode_jxl(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name
 
 
 def _decode_any(data: bytes, channels: int, op: str) -> _core.Tensor:
-    """A JPEG, PNG or GIF file as uint8; of an animation, the only frame."""
+    """A JPEG, PNG or GIF file as uint8; an animation must have a single frame."""
     if is_jpeg_data(data):
         return _tensor(_pixels(_jpeg_image(data, channels, 1, op), channels, op))
     if png.is_png(data) and png.header(data)[2:4] == (
         16,
         4,
-    ):  # brightness and alpha, which Pillow gives as colour
+    ):  # brightness and alpha, which Pillow returns as colour
         return _tensor(
             _pixels(pillow().fromarray((_pixels_16(data, 0, op) >> 8).astype(np.uint8)), channels, op)
         )
@@ -347,7 +346,7 @@ def decode_image(
       contents: the bytes of the file, as `tf.io.read_file` gives them.
       channels: 1 for brightness, 3 for colour, 4 for colour with alpha, 0 for what the file has.
       dtype: uint8, or another type that `tf.image.convert_image_dtype` knows.
-      expand_animations: a GIF gives `[frames, height, width, 3]`; if False, its first frame.
+      expand_animations: a GIF becomes `[frames, height, width, 3]`; if False, its first frame.
     """
     from gradtape.image.colour import convert_image_dtype
 
@@ -373,13 +372,13 @@ def decode_image(
 
 
 def is_jpeg_data(data: bytes) -> bool:
-    """Whether bytes begin as a JPEG file does."""
+    """Whether bytes begin like a JPEG file."""
     return data[:3] == b"\xff\xd8\xff"
 
 
 @one_call
 def is_jpeg(contents: Any, name: str | None = None) -> Any:
-    """Whether bytes are those of a JPEG file."""
+    """Whether bytes are a complete JPEG file."""
     return of_bytes(
         "is_jpeg", lambda data: ops.convert_to_tensor(is_jpeg_data(data)), contents, (), dtypes.bool
     )
@@ -387,7 +386,7 @@ def is_jpeg(contents: Any, name: str | None = None) -> Any:
 
 @one_call
 def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32, name: str | None = None) -> Any:
-    """`[height, width, channels]` of a JPEG file, which is not decoded."""
+    """`[height, width, channels]` of a JPEG file, without decoding it."""
 
     def shape(data: bytes) -> Any:
         image = _open(data, "extract_jpeg_shape", ("JPEG",))

@@ -1,6 +1,6 @@
-"""What records hold: the features of `tf.train.Example` and `tf.train.SequenceExample`, found in their bytes.
+"""The contents of records: the features of `tf.train.Example` and `tf.train.SequenceExample`, read from their bytes.
 
-No `tf.train.Example` is made: the core finds names and values (`core/py/records.cpp`), NumPy takes numbers over.
+No `tf.train.Example` is created: the core finds names and values (`core/py/records.cpp`), NumPy converts the numbers.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def values(key: str, data: bytes | None, dtype: Any) -> Any:
     if data is None:
         return None
     try:
-        kind, found = _core.feature_of(data)
-        numbers = found if kind < 2 else np.frombuffer(found, _TYPES[kind])
+        kind, payload = _core.feature_of(data)
+        numbers = payload if kind < 2 else np.frombuffer(payload, _TYPES[kind])
     except Exception:
         with reading(f"Key: {key}.  Can't parse serialized Example: ", InvalidArgumentError):
             raise

@@ -1,4 +1,4 @@
-"""Examples out of records: parse_single_example, parse_example and their sequence forms."""
+"""Parses examples from records: parse_single_example, parse_example and their sequence forms."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _columns(features: Any, batch: int | None) -> list[Column]:
 def _parse(
     op: str, x: Any, columns: list[Any], examples_of: Callable[[list[bytes]], list[list]]
 ) -> list[dict[str, Any]]:
-    """The results of groups of columns, each group of one kind of examples."""
+    """The results for groups of columns, each group for one kind of examples."""
     groups = columns
     specs = [spec for group in groups for column in group for spec in column.specs()]
 
@@ -97,7 +97,7 @@ def _plain(records: list[bytes]) -> list[list]:
 def parse_example(
     serialized: Any, features: Any, example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
-    """As `parse_single_example`, for an array of examples: results have one more axis in front."""
+    """Like `parse_single_example`, for an array of examples: results have an additional first axis."""
     x = texts_of(serialized, "parse_example")
     if len(x._dims) > 1:
         raise InvalidArgumentError(
@@ -205,7 +205,7 @@ def parse_single_sequence_example(
     example_name: Any = None,
     name: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The features of a `tf.train.SequenceExample`: those of the whole, and those over its steps.
+    """The features of a `tf.train.SequenceExample`: those of the whole sequence, and those of its steps.
 
     Args:
       context_features: as `features` of `parse_single_example`.
@@ -227,7 +227,7 @@ def parse_sequence_example(
     example_names: Any = None,
     name: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """As `parse_single_sequence_example`, for an array of examples, and with the lengths of dense sequences."""
+    """Like `parse_single_sequence_example`, for an array of examples, and with the lengths of dense sequences."""
     op = "parse_sequence_example"
     x = texts_of(serialized, op)
     if len(x._dims) != 1:
@@ -241,7 +241,7 @@ def parse_sequence_example(
 
 @one_call
 def decode_json_example(json_examples: Any, name: str | None = None) -> Any:
-    """Examples in JSON as the bytes that `parse_example` takes."""
+    """JSON examples converted to the bytes that `parse_example` reads."""
     return each("decode_json_example", _from_json, texts_of(json_examples, "decode_json_example"))
 
 

@@ -1,6 +1,6 @@
-"""PNG files without Pillow: writing them, and reading those whose bytes are pixels.
+"""PNG files without Pillow: writing, and reading files whose bytes are pixels.
 
-Pillow reads the rest: tables of colours, interlaced files, fewer than 8 bits. It reduces colour images of 16 bits to 8.
+Pillow reads the rest: palettes, interlaced files, fewer than 8 bits. It reduces 16-bit colour images to 8 bits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gradtape import _core
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _COLOUR_TYPE = {1: 0, 2: 4, 3: 2, 4: 6}  # by the number of channels
 _CHANNELS = {v: k for k, v in _COLOUR_TYPE.items()}
-_MOST_PACKED = 1032  # bytes that zlib can pack into one
+_MOST_PACKED = 1032  # zlib's largest compression ratio
 
 
 def encode(pixels: np.ndarray, compression: int = -1) -> bytes:
@@ -25,7 +25,7 @@ def encode(pixels: np.ndarray, compression: int = -1) -> bytes:
     rows = (
         np.ascontiguousarray(pixels.astype(pixels.dtype.newbyteorder(">"))).view(np.uint8).reshape(height, -1)
     )
-    # Each row as the difference to the one above it: that packs better, and is quick.
+    # Each row is stored as the difference to the row above, which compresses better, and is fast.
     lines = np.empty((height, rows.shape[1] + 1), np.uint8)
     lines[:, 0] = 2
     lines[0, 1:] = rows[0]
@@ -44,7 +44,7 @@ def is_png(data: bytes) -> bool:
 
 
 def header(data: bytes) -> tuple[int, int, int, int, int]:
-    """Width, height, bits a channel, colour type, and whether it is interlaced; zeros if it is cut off."""
+    """Width, height, bits per channel, colour type, and whether it is interlaced; zeros if the file is truncated."""
     whole = data[16:29].ljust(13, b"\0")
     width, height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", whole)
     return width, height, bits, colour, interlaced
@@ -63,8 +63,8 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, memoryview]]:
 
 
 def plain_channels(data: bytes) -> int:
-    """The number of channels of a file whose bytes are pixels: 8 bits, no table of colours, none of them transparent, not
-    interlaced. 0 for others."""
+    """The number of channels of a file whose bytes are pixels: 8 bits, no palette, no transparency, not interlaced.
+    0 for other files."""
     _, _, bits, colour, interlaced = header(data)
     if bits != 8 or interlaced or data.find(b"tRNS", 0, data.find(b"IDAT")) >= 0:
         return 0
@@ -72,11 +72,11 @@ def plain_channels(data: bytes) -> int:
 
 
 def decode(data: bytes) -> _core.Tensor:
-    """The bytes of the pixels, uint8 `[height, width, bytes of a pixel]`, of a file without a table of colours that is not
+    """The bytes of the pixels, uint8 `[height, width, bytes per pixel]`, of a file without a palette that is not
     interlaced.
 
     Raises:
-      ValueError: if the file is another, or not whole.
+      ValueError: if the file is of another kind, or truncated.
     """
     width, height, bits, colour, interlaced = header(data)
     if bits not in (8, 16) or interlaced or colour not in _CHANNELS:
@@ -94,5 +94,5 @@ def decode(data: bytes) -> _core.Tensor:
 
 
 def decode_16(data: bytes) -> np.ndarray:
-    """The pixels of a file with 16 bits a channel, as uint16; as `decode` otherwise."""
+    """The pixels of a file with 16 bits per channel, as uint16; otherwise like `decode`."""
     return decode(data).numpy().view(">u2").astype(np.uint16)

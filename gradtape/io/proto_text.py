@@ -1,4 +1,4 @@
-"""Messages as text, as protocol buffers are printed: read into nested dictionaries, so that they can be compared."""
+"""Reads protocol buffers in text form into nested dictionaries, so that they can be compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def parse(text: str) -> dict[str, list[Any]]:
     """The fields of a message, each with the list of its values: numbers, bytes, names, or messages.
 
     Raises:
-      ValueError: if the text is none.
+      ValueError: if the text is not a message.
 
     >>> from gradtape.io import proto_text
     >>> proto_text.parse("dim { size: 2 } name: 'a'")
@@ -44,13 +44,13 @@ def _message(tokens: list[str], at: int) -> tuple[dict[str, list[Any]], int]:
             values += map(_value, tokens[at + 1 : end])
             at = end + 1
         elif name == "size" and _value(tokens[at]) == 0:
-            del out[name]  # the default, which is not printed
+            del out[name]  # the default value, which is not printed
             at += 1
         else:
             values.append(_value(tokens[at]))
             at += 1
             while at < len(tokens) and tokens[at][0] in "\"'" and isinstance(values[-1], bytes):
-                values[-1] += _value(tokens[at])  # texts side by side are one
+                values[-1] += _value(tokens[at])  # adjacent strings are concatenated
                 at += 1
     return out, at
 

@@ -34,7 +34,7 @@ def decode_raw(
     fixed_length: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Bytes as numbers: a new last axis holds those of each string.
+    """Bytes as numbers: a new last axis has the numbers of each string.
 
     Args:
       fixed_length: cut strings to this many bytes, or pad them with zeros.
@@ -82,7 +82,7 @@ def _numbers(strings: list[bytes], dtype: Any, little_endian: bool, fixed: int |
 
 @one_call
 def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Any:
-    """Unpacked bytes; `compression_type` is "", "GZIP" or "ZLIB"."""
+    """Decompressed bytes; `compression_type` is "", "GZIP" or "ZLIB"."""
     unpack = {"": lambda b: b, "GZIP": gzip.decompress, "ZLIB": zlib.decompress}.get(compression_type)
     if unpack is None:
         raise InvalidArgumentError(
@@ -119,7 +119,7 @@ def decode_base64(input: Any, name: str | None = None) -> Any:
 
 # ---- tensors ------------------------------------------------------------------------------------
 
-# What a message of TensorFlow's can hold.
+# The size limit of TensorFlow's messages.
 _MOST_BYTES = 1 << 31
 # Fields of TensorFlow's message TensorProto.
 _DTYPE, _SHAPE, _STRINGS = 1, 2, 8
@@ -131,7 +131,7 @@ _INTEGERS = (7, 10, 11, 13, 16, 17)
 
 @one_call
 def serialize_tensor(tensor: Any, name: str | None = None) -> Any:
-    """A tensor as bytes that `parse_tensor`, also TensorFlow's, reads."""
+    """A tensor as bytes that `parse_tensor`, also TensorFlow's, can read."""
     x = as_tensor(tensor)
     return run("serialize_tensor", lambda x: [text_tensor([serialized(x)], ())], [x], [((), dtypes.string)])[
         0
@@ -139,7 +139,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Any:
 
 
 def serialized(x: Any) -> bytes:
-    """A tensor that has a value as bytes."""
+    """A tensor with a value as bytes."""
     if x.dtype is dtypes.string:
         content = b"".join(wire.message(_STRINGS, s) for s in elements(x))
         return _header(x.dtype, x._dims) + content
@@ -154,52 +154,52 @@ def _header(dtype: Any, shape: tuple) -> bytes:
 
 @one_call
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any:
-    """The tensor that `serialize_tensor`, also TensorFlow's, wrote.
+    """The tensor written by `serialize_tensor`, also by TensorFlow's.
 
     Raises:
-      InvalidArgumentError: if the bytes are no tensor, or one of another type.
+      InvalidArgumentError: if the bytes are not a tensor, or of another type.
     """
-    wanted = dtypes.as_dtype(out_type)
-    return of_bytes("parse_tensor", lambda data: parsed(data, wanted), serialized, None, wanted)
+    dtype = dtypes.as_dtype(out_type)
+    return of_bytes("parse_tensor", lambda data: parsed(data, dtype), serialized, None, dtype)
 
 
-def parsed(data: bytes, wanted: Any) -> Any:
-    """The tensor of this type that bytes hold."""
+def parsed(data: bytes, dtype: Any) -> Any:
+    """The tensor of this type encoded in bytes."""
     with reading("parse_tensor: Cannot parse tensor from proto: ", InvalidArgumentError):
-        return _parsed(list(wire.fields(data)), wanted)
+        return _parsed(list(wire.fields(data)), dtype)
 
 
-def _parsed(fields: list, wanted: Any) -> Any:
+def _parsed(fields: list, expected: Any) -> Any:
     dtype = next((v for f, kind_on_wire, v in fields if f == _DTYPE and kind_on_wire == 0), 0)
-    if dtype != wanted.as_datatype_enum:
-        found = next((d.name for d in dtypes.BY_CODE if d.as_datatype_enum == dtype), dtype)
+    if dtype != expected.as_datatype_enum:
+        name = next((d.name for d in dtypes.BY_CODE if d.as_datatype_enum == dtype), dtype)
         raise InvalidArgumentError(
-            f"parse_tensor: Type mismatch between parsed tensor ({found}) and dtype ({wanted.name})"
+            f"parse_tensor: Type mismatch between parsed tensor ({name}) and dtype ({expected.name})"
         )
     shape = tuple(
         d for f, kind_on_wire, v in fields if f == _SHAPE and kind_on_wire == 2 for d in wire.shape(v)
     )
-    if wanted is dtypes.string:
+    if expected is dtypes.string:
         strings = [v for f, kind_on_wire, v in fields if f == _STRINGS and kind_on_wire == 2]
         if len(strings) != math.prod(shape):
             raise ValueError(f"{len(strings)} strings do not make a tensor of shape {shape}")
         return text_tensor(strings, shape)
-    kind = raw.numpy_type(wanted)
+    kind = raw.numpy_type(expected)
     content = next((v for f, kind_on_wire, v in fields if f in _CONTENT and kind_on_wire == 2), None)
     numbers = np.frombuffer(content, kind) if content is not None else _listed(fields, kind)
     count = math.prod(shape)
-    # The last number stands for all that follow, as far as a message of TensorFlow's can have them.
+    # The last number is repeated, up to the size limit of TensorFlow's messages.
     if 0 < len(numbers) < count <= _MOST_BYTES // kind.itemsize:
         numbers = np.append(numbers, np.repeat(numbers[-1:], count - len(numbers)))
     if len(numbers) != count:
         raise InvalidArgumentError(
             f"parse_tensor: {len(numbers)} numbers do not make a tensor of shape {shape}."
         )
-    return raw.tensor_of(numbers.reshape(shape), wanted)
+    return raw.tensor_of(numbers.reshape(shape), expected)
 
 
 def _listed(fields: list, kind: np.dtype) -> np.ndarray:
-    """The numbers of a tensor that are listed in a field of their type."""
+    """The numbers of a tensor listed in a field for their type."""
     out: list[np.ndarray] = [np.empty(0, kind)]
     for field, kind_on_wire, value in fields:
         if field in _FLOATS and kind_on_wire in (1, 2, 5):

@@ -14,11 +14,12 @@ from gradtape._src.base.reading import COMPRESSIONS, open_file, system_errors
 from gradtape.io import framing
 from gradtape.io.contents import bytes_of, path_of
 
-_BUFFER = 1 << 18  # bytes that go to the system at a time
+_BUFFER = 1 << 18  # bytes per write
 
 
 class TFRecordOptions:
-    """How to write records; only `compression_type` ("", "GZIP", "ZLIB") and `compression_level` count."""
+    """Options for writing records; only `compression_type` ("", "GZIP", "ZLIB") and `compression_level` have an
+    effect."""
 
     def __init__(
         self,
@@ -37,7 +38,7 @@ class TFRecordOptions:
 
     @classmethod
     def get_compression_type_string(cls, options: Any) -> str:
-        """The compression of options, of a name, or of None."""
+        """The compression given by options, a name, or None."""
         return options.compression_type if isinstance(options, TFRecordOptions) else compression_of(options)
 
 
@@ -62,7 +63,7 @@ def read_records(path: Any, compression_type: Any = None) -> Iterator[bytes]:
 
 
 def tf_record_iterator(path: Any, options: Any = None) -> Iterator[bytes]:
-    """The records of a file: TensorFlow 1's name of `read_records`."""
+    """The records of a file; TensorFlow 1's name for `read_records`."""
     return read_records(path, TFRecordOptions.get_compression_type_string(options))
 
 
@@ -70,7 +71,7 @@ class TFRecordWriter:
     """Writes records to a file.
 
     Args:
-      path: the file; it is written anew.
+      path: the file, which is overwritten.
       options: a compression ("GZIP", "ZLIB"), or `TFRecordOptions`.
 
     >>> import gradtape as tf, os, tempfile
@@ -103,7 +104,7 @@ class TFRecordWriter:
         self._file.write(data if self._pack is None else self._pack.compress(data))
 
     def flush(self) -> None:
-        """Hands what was written to the system."""
+        """Flushes written records to the operating system."""
         if self._file is None:
             raise FailedPreconditionError("TFRecordWriter: Writer is closed.")
         if self._pack is not None:
@@ -111,7 +112,7 @@ class TFRecordWriter:
         self._file.flush()
 
     def close(self) -> None:
-        """Finishes the file."""
+        """Closes the file."""
         if self._file is not None:
             if self._pack is not None:
                 self._file.write(self._pack.flush())

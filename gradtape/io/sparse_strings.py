@@ -1,6 +1,6 @@
 """Sparse tensors as strings: serialize_sparse and its relatives, in TensorFlow's format.
 
-A sparse tensor is three strings, the serialised tensors of its indices, values and dense shape.
+A sparse tensor becomes three strings: its serialised indices, values and dense shape.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def serialize_sparse(sp_input: Any, out_type: Any = dtypes.string, name: str | N
 def serialize_many_sparse(
     sp_input: Any, out_type: Any = dtypes.string, name: str | None = None
 ) -> _core.Tensor:
-    """The rows of a sparse tensor as strings, three for each row: a batch of what `serialize_sparse` gives.
+    """The rows of a sparse tensor as strings, three for each row, like a batch of results of `serialize_sparse`.
 
     Raises:
       InvalidArgumentError: if it has fewer than two dimensions.
@@ -76,16 +76,15 @@ def serialize_many_sparse(
 def deserialize_many_sparse(
     serialized_sparse: Any, dtype: Any, rank: int | None = None, name: str | None = None
 ) -> SparseTensor:
-    """The sparse tensor whose rows are those that `serialize_sparse` or `serialize_many_sparse` wrote.
+    """The sparse tensor with the rows written by `serialize_sparse` or `serialize_many_sparse`.
 
     Args:
       serialized_sparse: strings of shape `[rows, 3]`.
-      dtype: of the values.
-      rank: of the result, if it is known.
+      dtype: the type of the values. rank: the rank of the result, if known.
 
     Raises:
-      InvalidArgumentError: if the strings are no sparse tensors of this type, or of different ranks.
-      ValueError: if the result is of another rank.
+      InvalidArgumentError: if the strings are not sparse tensors of this type, or have different ranks. ValueError:
+      if the result has another rank.
     """
     written = as_tensor(serialized_sparse)
     _has_values(written)

@@ -1,4 +1,4 @@
-"""`tf.make_tensor_proto` and `tf.make_ndarray`: arrays as TensorFlow's message TensorProto and back."""
+"""`tf.make_tensor_proto` and `tf.make_ndarray`: convert arrays to TensorFlow's message TensorProto and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradtape._src.base.shape import TensorShape
 from gradtape._src.tensors import stored
 from gradtape.io import wire
 
-# By type: the field of single values, its number, and how its numbers are written.
+# By type: the field of single values, its number, and the encoding of its numbers.
 _FLOATS, _DOUBLES, _NUMBERS = "<f4", "<f8", ""
 _FIELDS: dict[str, tuple[str, int, str]] = {
     "float32": ("float_val", 5, _FLOATS), "float64": ("double_val", 6, _DOUBLES), "int32": ("int_val", 7, _NUMBERS),
@@ -27,13 +27,13 @@ _FIELDS: dict[str, tuple[str, int, str]] = {
 }  # fmt: skip
 _ENUM_NAMES = {"float32": "DT_FLOAT", "float64": "DT_DOUBLE", "float16": "DT_HALF"}
 _FLOAT8 = 18  # the field of single values of 8-bit floats: bytes
-# What a message can hold.
+# The size limit of a message.
 _MOST_BYTES = 1 << 31
 
 
 class TensorProto:
     """A tensor as a message: `dtype` (TensorFlow's number), `tensor_shape`, and bytes, strings or single values
-    (`float_val`, `int_val`, ...: the last one stands for those that are left out).
+    (`float_val`, `int_val`, ...; the last one is repeated).
 
     >>> import gradtape as tf
     >>> proto = tf.make_tensor_proto([[1, 2]])
@@ -61,8 +61,8 @@ class TensorProto:
         return self._values if name == self._field()[0] else []
 
     def _field(self) -> tuple[str, int, str]:
-        found = dtypes._BY_ENUM.get(self.dtype)
-        return _FIELDS.get("" if found is None else found.name, ("", 0, ""))
+        dtype = dtypes._BY_ENUM.get(self.dtype)
+        return _FIELDS.get("" if dtype is None else dtype.name, ("", 0, ""))
 
     def SerializeToString(self) -> bytes:
         """The message as bytes."""
@@ -123,7 +123,7 @@ def _number_text(value: Any) -> str:
 
 
 def _single(enum: int, data: bytes) -> list[Any]:
-    """Values that are not in one piece of bytes."""
+    """Values that are not stored as one block of bytes."""
     dtype = dtypes.as_dtype(enum) if enum in dtypes._BY_ENUM else None
     _, field, floats = _FIELDS.get("" if dtype is None else dtype.name, ("", 0, ""))
     out: list[Any] = []
@@ -138,21 +138,21 @@ def _single(enum: int, data: bytes) -> list[Any]:
 
 
 def _values_of(array: np.ndarray) -> list[Any]:
-    """The elements as a message lists them."""
+    """The elements in the form of a message."""
     flat = np.ascontiguousarray(array).reshape(-1)
     if flat.dtype.itemsize == 2 and flat.dtype.kind in "fV":
         return flat.view(np.uint16).tolist()
     if flat.dtype.kind == "c":
         flat = flat.view(flat.real.dtype)
     if flat.dtype == np.float32:
-        return [float(str(x)) for x in flat]  # the shortest that means the same
+        return [float(str(x)) for x in flat]  # the shortest text of the same number
     return flat.tolist()
 
 
 def make_tensor_proto(
     values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False
 ) -> TensorProto:
-    """An array, tensor or list as a TensorProto: one value by itself, several as bytes.
+    """An array, tensor or list as a TensorProto: a single value as a value, several as bytes.
 
     Raises:
       TypeError: if the values do not fit `dtype`, or `verify_shape` and the shape is another one.
@@ -165,26 +165,28 @@ def make_tensor_proto(
     if isinstance(values, (_core.Tensor, _core.Variable)):
         values = values.numpy()
     array, is_array = np.asarray(values), isinstance(values, (np.ndarray, np.generic))
-    wanted = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
+    requested = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
     if array.dtype.kind in "OSU":
-        if wanted not in (None, dtypes.string):
-            raise TypeError(f"Expected {wanted.name}, but got {values!r} of type {type(values).__name__!r}.")  # type: ignore[union-attr]
+        if requested not in (None, dtypes.string):
+            raise TypeError(
+                f"Expected {requested.name}, but got {values!r} of type {type(values).__name__!r}."
+            )  # type: ignore[union-attr]
         array = np.array(array, object)
-        wanted = dtypes.string
-    elif wanted is dtypes.string:
+        requested = dtypes.string
+    elif requested is dtypes.string:
         raise TypeError(f"Expected string, but got {values!r} of type {type(values).__name__!r}.")
-    elif wanted is None:
+    elif requested is None:
         kind = array.dtype.kind
         if not is_array:
             fits = kind == "i" and array.size and np.abs(array.astype(float)).max() >= 2**31
             array = array.astype(
                 {"f": np.float32, "i": np.int64 if fits else np.int32}.get(kind, array.dtype)
             )
-        wanted = dtypes.from_numpy(array.dtype)
-    elif not is_array and array.size and not _fits(array.dtype.kind, wanted):
-        raise TypeError(f"Expected {wanted.name}, but got {values!r} of type {type(values).__name__!r}.")
-    if wanted is not dtypes.string:
-        array = array.astype(wanted.as_numpy_dtype)
+        requested = dtypes.from_numpy(array.dtype)
+    elif not is_array and array.size and not _fits(array.dtype.kind, requested):
+        raise TypeError(f"Expected {requested.name}, but got {values!r} of type {type(values).__name__!r}.")
+    if requested is not dtypes.string:
+        array = array.astype(requested.as_numpy_dtype)
     sizes = (
         array.shape if shape is None else tuple(int(d) for d in TensorShape(shape).as_list() if d is not None)
     )
@@ -195,33 +197,33 @@ def make_tensor_proto(
             raise ValueError(
                 f"Too many elements provided. Takes at most {math.prod(sizes)}, but got {array.size}"
             )
-    number = wanted.as_datatype_enum
-    if wanted is dtypes.string:
+    number = requested.as_datatype_enum
+    if requested is dtypes.string:
         words = [w.encode() if isinstance(w, str) else bytes(w) for w in array.reshape(-1).tolist()]
         return TensorProto(number, sizes, strings=words)
-    if wanted._kind == "s":
-        x = stored.convert(array, wanted)
-        if wanted.is_integer:
+    if requested._kind == "s":
+        x = stored.convert(array, requested)
+        if requested.is_integer:
             return TensorProto(number, sizes, values=stored.values_of(x).reshape(-1).tolist())
         return TensorProto(number, sizes, stored.bits_of(x).tobytes())
-    in_one_piece = not wanted.is_bool and not wanted.is_complex  # TensorFlow's list these
+    in_one_piece = not requested.is_bool and not requested.is_complex  # TensorFlow's list these
     if in_one_piece and array.size > 1 and array.size == math.prod(sizes):
         return TensorProto(number, sizes, np.ascontiguousarray(array).tobytes())
     return TensorProto(number, sizes, values=_values_of(array))
 
 
-def _fits(kind: str, wanted: dtypes.DType) -> bool:
+def _fits(kind: str, dtype: dtypes.DType) -> bool:
     """Whether Python numbers of a kind can be of a type without a loss."""
-    if kind == "b" or wanted.is_bool:
-        return kind == "b" and wanted.is_bool
-    return kind in "iu" or wanted.is_complex or (kind == "f" and wanted.is_floating)
+    if kind == "b" or dtype.is_bool:
+        return kind == "b" and dtype.is_bool
+    return kind in "iu" or dtype.is_complex or (kind == "f" and dtype.is_floating)
 
 
 def make_ndarray(tensor: Any) -> np.ndarray:
-    """The array that a TensorProto describes; also one of TensorFlow's own.
+    """The array in a TensorProto, also in one of TensorFlow's.
 
     Raises:
-      ValueError: if its values do not fill its shape.
+      ValueError: if the number of values does not match the shape.
     """
     if not isinstance(tensor, TensorProto):
         tensor = TensorProto.FromString(tensor.SerializeToString())
@@ -250,7 +252,7 @@ def _array(tensor: TensorProto) -> np.ndarray:
     values = list(tensor._values) or [0]
     if dtype.is_complex:
         values = [complex(*pair) for pair in zip(values[::2], values[1::2], strict=True)] or [0]
-    # The last value stands for those that are left out.
+    # The last value is repeated.
     values = (values + [values[-1]] * (size - len(values)))[:size]
     if dtype in (dtypes.float16, dtypes.bfloat16):
         return np.array(values, np.uint16).view(dtype.as_numpy_dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""Protocol buffers, as far as files of TensorFlow's need them: fields by number, no descriptions.
+"""Protocol buffers, as far as TensorFlow's files need them: fields by number, without descriptors.
 
 Written with `text`, `varint`, `message` and so on, joined as bytes; read with `fields`.
 """
@@ -46,15 +46,15 @@ def text(field: int, value: str | bytes) -> bytes:
 
 
 def packed(field: int, numbers: Iterable[int]) -> bytes:
-    """A list of integers in one piece."""
+    """A packed list of integers."""
     return message(field, b"".join(map(_number, numbers)))
 
 
 def number_at(data: bytes, at: int) -> tuple[int, int]:
-    """The integer that starts at a position, and the position after it.
+    """The integer at a position, and the position after it.
 
     Raises:
-      ValueError: if it is cut off, or has more than 64 bits.
+      ValueError: if it is truncated, or has more than 64 bits.
     """
     n = shift = 0
     try:
@@ -81,7 +81,7 @@ def numbers(data: bytes) -> Iterator[int]:
 
 
 def signed(n: int) -> int:
-    """An integer that was written as int64."""
+    """An integer written as int64."""
     return n - (1 << 64) if n >> 63 else n
 
 
@@ -92,7 +92,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
     """The fields of a message: (number, wire type, integer or bytes).
 
     Raises:
-      ValueError: if it is no message, or cut off.
+      ValueError: if it is not a message, or cut off.
     """
     at = 0
     while at < len(data):
@@ -116,7 +116,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
 
 
 def messages(data: bytes, field: int) -> Iterator[bytes]:
-    """The bytes or messages of one field; what has its number and is none is passed over, as protobuf does."""
+    """The bytes or messages of one field; as in protobuf, other wire types with its number are skipped."""
     return (value for number, kind, value in fields(data) if number == field and kind == 2)
 
 
@@ -129,10 +129,10 @@ def integer(data: bytes, field: int, default: int = 0) -> int:
 
 
 def shape(data: bytes) -> tuple[int, ...]:
-    """What a TensorShapeProto says.
+    """The sizes in a TensorShapeProto.
 
     Raises:
-      ValueError: if a size is not known, or more than a tensor can have.
+      ValueError: if a size is unknown, or too large for a tensor.
     """
     sizes = tuple(signed(integer(dim, 1)) for dim in messages(data, 2))
     if any(size < 0 for size in sizes) or len(sizes) > 254:

@@ -26,8 +26,8 @@ def check_operators(operators: Any) -> list[LinearOperator]:
     if not operators:
         raise ValueError(f"Expected a non-empty list of operators. Found: {operators}")
     if any(o.dtype is not operators[0].dtype for o in operators):
-        found = ", ".join(f"{o.name}: {o.dtype.name}" for o in operators)
-        raise TypeError(f"Expected all operators to have the same dtype.  Found {found}")
+        types = ", ".join(f"{o.name}: {o.dtype.name}" for o in operators)
+        raise TypeError(f"Expected all operators to have the same dtype.  Found {types}")
     return operators
 
 

@@ -103,20 +103,20 @@ def _arguments(operator: Any) -> dict[str, Any]:
     """The arguments that make the operator again, but for its name."""
     fields = getattr(operator, "_composite_tensor_fields", None)
     if fields is None:
-        known = inspect.signature(type(operator).__init__).parameters
-        fields = [name for name in known if name not in ("self", "name", *_HINTS)]
+        parameters = inspect.signature(type(operator).__init__).parameters
+        fields = [name for name in parameters if name not in ("self", "name", *_HINTS)]
     static = getattr(operator, "_composite_tensor_prefer_static_fields", ())
-    known = inspect.signature(type(operator).__init__).parameters
-    found = {}
+    parameters = inspect.signature(type(operator).__init__).parameters
+    arguments = {}
     for name in dict.fromkeys((*fields, *_HINTS)):
-        if name not in known:
+        if name not in parameters:
             continue
         value = _argument(operator, name)
         if name in static and isinstance(value, _core.Tensor):
             known_value = get_static_value(value)
             value = value if known_value is None else known_value
-        found[name] = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-    return found
+        arguments[name] = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+    return arguments
 
 
 def _argument(operator: Any, name: str) -> Any:

@@ -62,7 +62,7 @@ class MutableHashTable(_Table):
     # ---- reading ------------------------------------------------------------------------------------
 
     def size(self, name: str | None = None) -> Any:
-        """How many keys there are."""
+        """The number of keys."""
         return _size(self)
 
     def lookup(self, keys: Any, dynamic_default_values: Any = None, name: str | None = None) -> Any:
@@ -122,7 +122,7 @@ class MutableHashTable(_Table):
 
 
 class DenseHashTable(MutableHashTable):
-    """As `MutableHashTable`, with two keys that nobody may use.
+    """Like `MutableHashTable`, with two keys that nobody may use.
 
     Args:
       empty_key, deleted_key: those keys, which TensorFlow marks places of the table with.
@@ -168,11 +168,11 @@ class DenseHashTable(MutableHashTable):
                 )
 
     def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """As `insert`."""
+        """The same as `insert`."""
         self.insert(keys, values)
 
     def erase(self, keys: Any, name: str | None = None) -> None:
-        """As `remove`."""
+        """The same as `remove`."""
         self.remove(keys)
 
 
@@ -226,10 +226,10 @@ def _insert(table: MutableHashTable, keys: Any, values: Any) -> None:
         raise InvalidArgumentError(f"Expected shape {list(expected)} for value, got {list(y._dims)}")
 
     def insert(x: Any, y: Any) -> list:
-        wanted = elements(x)
-        table._check(wanted)
+        given = elements(x)
+        table._check(given)
         with table._lock:
-            table._items.update(zip(wanted, _rows(y, len(x._dims)), strict=True))
+            table._items.update(zip(given, _rows(y, len(x._dims)), strict=True))
         return []
 
     run("lookup_table_insert", insert, [x, y], [], effect=True)
@@ -241,10 +241,10 @@ def _remove(table: MutableHashTable, keys: Any) -> None:
     check_keys(x, table._key_dtype)
 
     def remove(x: Any) -> list:
-        wanted = elements(x)
-        table._check(wanted)
+        given = elements(x)
+        table._check(given)
         with table._lock:
-            for key in wanted:
+            for key in given:
                 table._items.pop(key, None)
         return []
 

@@ -115,7 +115,7 @@ class StaticHashTable(_Table):
         return self._default_value
 
     def size(self, name: str | None = None) -> Any:
-        """How many keys there are."""
+        """The number of keys."""
         return conversion.convert(len(self._items), dtypes.int64._code)
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
@@ -213,7 +213,7 @@ class StaticVocabularyTable(_Table):
         return None if self._table is None else self._table._initializer
 
     def size(self, name: str | None = None) -> Any:
-        """How many numbers there are, those of buckets included."""
+        """The number of numbers, those of buckets included."""
         return conversion.convert(self._known() + self._num_oov_buckets, dtypes.int64._code)
 
     def _known(self) -> int:

@@ -1,7 +1,7 @@
 """`tf.ragged`, and `tf.RaggedTensor`: tensors whose rows have different lengths.
 
-A ragged tensor is flat values and row splits (`tensor`, `partitions`). What is done to rows is arithmetic of splits
-(`rows`), the values move in one gather: tapes follow it, and there are no rules of their own for anything here.
+A ragged tensor consists of flat values and row splits (`tensor`, `partitions`). Functions of rows are arithmetic on
+splits (`rows`); the values move in one gather, which tapes record, so nothing here needs a gradient rule of its own.
 """
 
 from gradtape._src.public import absent as _absent

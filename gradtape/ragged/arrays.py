@@ -1,4 +1,4 @@
-"""Axes and rows: new axes, axes of size 1, reversed and repeated rows, masks, pieces, one-hot rows."""
+"""Axes and rows: new axes, axes of size 1, reversed and repeated rows, masks, splits, one-hot rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:  # noqa:
 
 @one_call
 def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:  # noqa: A002
-    """`tf.squeeze`; it needs to be told the axes."""
+    """`tf.squeeze`; the axes must be given."""
     x = input
     if axis is None:
         raise ValueError("Ragged.squeeze must have an axis argument.")
@@ -42,9 +42,9 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:  # no
     if not isinstance(axes, (list, tuple)) or not all(isinstance(a, int) for a in axes):
         raise TypeError("Axis must be a list or tuple of integers.")
     rank = x.shape.rank
-    found = {positive_axis(a, rank, f"axis[{i}]", "rank(input)") for i, a in enumerate(axes)}
+    squeezed = {positive_axis(a, rank, f"axis[{i}]", "rank(input)") for i, a in enumerate(axes)}
     partitions = list(x._nested_row_partitions)
-    for a in found:
+    for a in squeezed:
         if a == 0 and len(partitions[0].array()) != 2:
             raise InvalidArgumentError(
                 "the given axis (axis = 0) is not squeezable!: it has more or less than one row."
@@ -55,18 +55,18 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:  # no
             )
     ragged = len(partitions)
     flat = x.flat_values
-    dense = [a - ragged for a in found if a > ragged]
+    dense = [a - ragged for a in squeezed if a > ragged]
     result = tf.squeeze(flat, dense) if dense else flat
-    kept = [p for i, p in enumerate(partitions) if i + 1 not in found]
-    everything = found >= set(range(ragged + 1))
-    if kept and 0 in found:
-        kept.pop(0)
-    result = RaggedTensor._from_nested_row_partitions(result, kept)
+    remaining = [p for i, p in enumerate(partitions) if i + 1 not in squeezed]
+    everything = squeezed >= set(range(ragged + 1))
+    if remaining and 0 in squeezed:
+        remaining.pop(0)
+    result = RaggedTensor._from_nested_row_partitions(result, remaining)
     return tf.squeeze(result, [0]) if everything else result
 
 
 def size(input: Any, out_type: Any = tf.int32, name: str | None = None) -> Any:  # noqa: A002
-    """`tf.size`: how many values there are."""
+    """`tf.size`: the number of values."""
     return tf.size(input.flat_values, out_type=out_type)
 
 
@@ -84,7 +84,7 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Any:
-    """`tf.one_hot`; the new axis is not among the ragged ones."""
+    """`tf.one_hot`; the new axis must come after the ragged ones."""
     if isinstance(axis, int) and axis >= 0:
         if axis <= indices.ragged_rank:
             raise ValueError(
@@ -111,15 +111,15 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
 
 @one_call
 def tile(input: Any, multiples: Any, name: str | None = None) -> Any:  # noqa: A002
-    """`tf.tile`: rows, and the values of each row, several times."""
-    found = rows.array_of(multiples)
-    if found.ndim != 1:
-        raise ValueError(f"Shape {found.shape} must have rank 1")
-    if len(found) != input.shape.rank:
+    """`tf.tile`: repeats rows, and the values of each row."""
+    counts = rows.array_of(multiples)
+    if counts.ndim != 1:
+        raise ValueError(f"Shape {counts.shape} must have rank 1")
+    if len(counts) != input.shape.rank:
         raise InvalidArgumentError(
-            f"Expected multiples argument to be a vector of length {input.shape.rank} but got length {len(found)}"
+            f"Expected multiples argument to be a vector of length {input.shape.rank} but got length {len(counts)}"
         )
-    return _tile(input, found.tolist())
+    return _tile(input, counts.tolist())
 
 
 def _tile(x: Any, multiples: list) -> Any:
@@ -141,7 +141,7 @@ def _tile(x: Any, multiples: list) -> Any:
 def split(
     value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str | None = None
 ) -> list:
-    """`tf.split`, along a dimension that is uniform."""
+    """`tf.split`, along a uniform dimension."""
     axis = positive_axis(axis, value.shape.rank)
     sizes = rows.array_of(num_or_size_splits)
     if sizes.dtype.kind not in "iu":
@@ -180,7 +180,7 @@ def split(
 
 @one_call
 def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
-    """The values where a mask is true; rows stay rows, so the result of a mask of several dimensions is ragged.
+    """The values where a mask is true; rows are kept, so the result for a mask of several dimensions is ragged.
 
     Args:
       data: a tensor or ragged tensor.
@@ -227,12 +227,12 @@ def _masked(data: Any, mask: Any, dtype: Any) -> Any:
 
 @one_call
 def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> Any:
-    """A ragged tensor whose row i has the values of `data` where `partitions` is i.
+    """A ragged tensor whose row i contains the values of `data` where `partitions` is i.
 
     Args:
       data: a tensor or ragged tensor.
       partitions: integers from 0 to `num_partitions`, of the shape of the first dimensions of `data`.
-      num_partitions: how many rows the result has.
+      num_partitions: the number of rows of the result.
 
     >>> import gradtape as tf
     >>> tf.ragged.stack_dynamic_partitions([10, 20, 30], [1, 0, 1], 3)
@@ -253,13 +253,13 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
         if not np.array_equal(data._row_partition.array(), parts._row_partition.array()):
             raise InvalidArgumentError("data and partitions have incompatible ragged shapes")
         data, parts = data._values, parts._values
-    found = rows.array_of(parts)
-    for wrong, words in ((found >= count, "less than num_partitions"), (found < 0, "non-negative")):
+    indices = rows.array_of(parts)
+    for wrong, words in ((indices >= count, "less than num_partitions"), (indices < 0, "non-negative")):
         if wrong.any():
             at = rows.first(wrong)
-            raise InvalidArgumentError(f"partitions must be {words}\ngot partitions[{at}] = {found[at]}")
-    lengths = rows.lengths_of(found, int(count)).astype(dtype.as_numpy_dtype)
-    return make(take(data, np.argsort(found, kind="stable")), rows.splits_of(lengths))
+            raise InvalidArgumentError(f"partitions must be {words}\ngot partitions[{at}] = {indices[at]}")
+    lengths = rows.lengths_of(indices, int(count)).astype(dtype.as_numpy_dtype)
+    return make(take(data, np.argsort(indices, kind="stable")), rows.splits_of(lengths))
 
 
 def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list:

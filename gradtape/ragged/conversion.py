@@ -1,4 +1,4 @@
-"""To and from dense and sparse tensors."""
+"""Conversion to and from dense and sparse tensors."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gradtape.ragged.tensor import RaggedTensor, make, rank_of
 
 @one_call
 def to_tensor(rt: Any, default_value: Any = None, name: str | None = None, shape: Any = None) -> Any:
-    """A dense tensor, with a default value where rows are too short.
+    """A dense tensor, with a default value at the ends of short rows.
 
     Args:
-      default_value: what the ends of short rows are filled with; zeros if None.
-      shape: a shape, with None or -1 for the longest row; rows that are longer are cut off.
+      default_value: the value that pads short rows; zeros if None.
+      shape: a shape, with None or -1 for the longest row; longer rows are cut off.
 
     >>> import gradtape as tf
     >>> rt = tf.ragged.constant([[1, 2], [], [3]])
@@ -39,7 +39,7 @@ def to_tensor(rt: Any, default_value: Any = None, name: str | None = None, shape
     inner = list(flat.shape[1:])
     sizes, starts, lengths, places = _places(rt, _wanted(rt, shape, inner))
     want_room(*sizes, *inner, item=rt.dtype.size)
-    count, kept = math.prod(sizes), int(lengths.sum())
+    count, copied = math.prod(sizes), int(lengths.sum())
     if default_value is not None:
         default = tf.convert_to_tensor(default_value, rt.dtype)
         if rank_of(default) > len(inner):
@@ -49,17 +49,17 @@ def to_tensor(rt: Any, default_value: Any = None, name: str | None = None, shape
                 f"rt_input.flat_values.rank = {flat.shape.rank}"
             )
         default = tf.broadcast_to(default, inner)
-    if count == kept == flat.shape[0]:
+    if count == copied == flat.shape[0]:
         return tf.reshape(flat, [*sizes, *inner])
     dense = tf.reshape(take_runs(flat, starts, lengths, places, count), [*sizes, *inner])
-    if default_value is None or count == kept:
+    if default_value is None or count == copied:
         return dense
     filled = take_runs(np.ones(flat.shape[:1], bool), starts, lengths, places, count)
     return tf.where(tf.reshape(filled, [*sizes, *[1] * len(inner)]), dense, default)
 
 
 def _wanted(rt: RaggedTensor, shape: Any, inner: list) -> list:
-    """The sizes that are asked for, None for the longest row."""
+    """The requested sizes, None for the longest row."""
     rank = rt.ragged_rank + 1
     if shape is None:
         return [None] * rank
@@ -72,32 +72,32 @@ def _wanted(rt: RaggedTensor, shape: Any, inner: list) -> list:
         shape = None if shape.rank is None else shape.as_list()
     if shape is None:
         return [None] * rank
-    wanted = [None if v is None or v == -1 else int(v) for v in shape]
-    if len(wanted) != rank + len(inner):
+    sizes = [None if v is None or v == -1 else int(v) for v in shape]
+    if len(sizes) != rank + len(inner):
         raise InvalidArgumentError(
-            f"RaggedTensor.to_tensor: rt.shape={rt.shape} and shape={wanted} are incompatible: rt.rank = "
-            f"{rank + len(inner)}, but shape.rank = {len(wanted)}"
+            f"RaggedTensor.to_tensor: rt.shape={rt.shape} and shape={sizes} are incompatible: rt.rank = "
+            f"{rank + len(inner)}, but shape.rank = {len(sizes)}"
         )
-    negative = next((v for v in wanted if v is not None and v < 0), None)
+    negative = next((v for v in sizes if v is not None and v < 0), None)
     if negative is not None:
-        raise ValueError(f"Dimension {negative} must be >= 0: shape={wanted} was asked for.")
-    if any(w is not None and w != n for w, n in zip(wanted[rank:], inner, strict=True)):
+        raise ValueError(f"Dimension {negative} must be >= 0: shape={sizes} was asked for.")
+    if any(w is not None and w != n for w, n in zip(sizes[rank:], inner, strict=True)):
         raise InvalidArgumentError(
-            f"RaggedTensor.to_tensor: rt.shape={rt.shape} and shape={wanted} are incompatible: the inner dimensions of "
+            f"RaggedTensor.to_tensor: rt.shape={rt.shape} and shape={sizes} are incompatible: the inner dimensions of "
             f"the values are {inner}"
         )
-    return wanted[:rank]
+    return sizes[:rank]
 
 
-def _places(rt: RaggedTensor, wanted: list) -> tuple[list[int], np.ndarray, np.ndarray, np.ndarray]:
-    """The sizes of the dense tensor; where its rows start in the flat values, their lengths, and their places in it."""
+def _places(rt: RaggedTensor, given: list) -> tuple[list[int], np.ndarray, np.ndarray, np.ndarray]:
+    """The sizes of the dense tensor; where its rows start in the flat values, their lengths, and their offsets in it."""
     partitions = [p.array() for p in rt._nested_row_partitions]
     n = len(partitions[0]) - 1
-    sizes = [n if wanted[0] is None else wanted[0]]
-    # Which rows of a level are in the dense tensor, and where they are there.
+    sizes = [n if given[0] is None else given[0]]
+    # The rows of a level that are in the dense tensor, and their offsets there.
     row: Any = slice(min(n, sizes[0]))
     place = starts = lengths = places = np.arange(row.stop)
-    for level, (splits, size) in enumerate(zip(partitions, wanted[1:], strict=True)):
+    for level, (splits, size) in enumerate(zip(partitions, given[1:], strict=True)):
         if level:
             row, place = rows.ranges(starts, lengths), rows.ranges(places, lengths)
         starts, lengths = splits[:-1][row], np.diff(splits)[row]
@@ -116,12 +116,11 @@ def from_tensor(
     name: str | None = None,
     row_splits_dtype: Any = dtypes.int64,
 ) -> Any:
-    """A dense tensor as a ragged one.
+    """A dense tensor as a ragged tensor.
 
     Args:
-      lengths: how much of each row to keep; a tuple of lists of lengths, one for each ragged dimension.
-      padding: a value that is left out at the ends of rows.
-      ragged_rank: how many dimensions become ragged ones.
+      lengths: the number of values to keep in each row; a tuple of lists of lengths, one for each ragged dimension.
+      padding: a value that is removed at the ends of rows. ragged_rank: the number of dimensions that become ragged.
 
     >>> import gradtape as tf
     >>> tf.RaggedTensor.from_tensor([[1, 0, 0], [2, 3, 0]], padding=0)
@@ -160,23 +159,23 @@ def from_tensor(
             result = uniform(result, shape[axis], int(np.prod(shape[:axis])), splits_dtype.as_numpy_dtype)
         return result
     if padding is not None:
-        kept = _not_padding(tensor, padding)
-        lengths = (kept * np.arange(1, shape[1] + 1)).max(1, initial=0)
+        is_value = _not_padding(tensor, padding)
+        lengths = (is_value * np.arange(1, shape[1] + 1)).max(1, initial=0)
     if lengths is None:
         return as_ragged(tensor, 1, splits_dtype.as_numpy_dtype)
-    found = rows.array_of(as_partition(lengths, "lengths", hint=splits_dtype))
-    if found.ndim != 1:
-        raise ValueError(f"Shape {found.shape} must have rank 1")
-    if len(found) != shape[0]:
-        raise ValueError(f"Shapes ({shape[0]},) and ({len(found)},) are incompatible")
-    found = np.clip(found, 0, shape[1])
+    given_lengths = rows.array_of(as_partition(lengths, "lengths", hint=splits_dtype))
+    if given_lengths.ndim != 1:
+        raise ValueError(f"Shape {given_lengths.shape} must have rank 1")
+    if len(given_lengths) != shape[0]:
+        raise ValueError(f"Shapes ({shape[0]},) and ({len(given_lengths)},) are incompatible")
+    given_lengths = np.clip(given_lengths, 0, shape[1])
     flat = tf.reshape(tensor, [shape[0] * shape[1], *shape[2:]])
-    values = take_ranges(flat, np.arange(shape[0]) * shape[1], found)
-    return make(values, rows.splits_of(found), splits_dtype)
+    values = take_ranges(flat, np.arange(shape[0]) * shape[1], given_lengths)
+    return make(values, rows.splits_of(given_lengths), splits_dtype)
 
 
 def _not_padding(tensor: Any, padding: Any) -> np.ndarray:
-    """Which columns of which rows are not the padding."""
+    """A mask of the columns of each row that are not padding."""
     padding = tf.convert_to_tensor(padding, tensor.dtype)
     if not padding.shape.is_compatible_with(tensor.shape[2:]):
         raise ValueError(f"Shapes {padding.shape} and {tensor.shape[2:]} are incompatible")
@@ -190,18 +189,18 @@ def _of_nested_lengths(tensor: Any, lengths: Any, dtype: Any) -> Any:
     shape = list(tensor.shape)
     rank = len(arrays)
     index = np.arange(shape[0])
-    for size, found in zip(shape[1:], arrays[:-1], strict=False):
-        index = rows.ranges(index[: len(found)] * size, found)
+    for size, row_lengths in zip(shape[1:], arrays[:-1], strict=False):
+        index = rows.ranges(index[: len(row_lengths)] * size, row_lengths)
     flat: Any = tf.reshape(tensor, [math.prod(shape[: rank + 1]), *shape[rank + 1 :]])
     flat = take_ranges(flat, index[: len(arrays[-1])] * shape[rank], arrays[-1])
-    for found in reversed(arrays):
-        flat = make(flat, rows.splits_of(found))
+    for row_lengths in reversed(arrays):
+        flat = make(flat, rows.splits_of(row_lengths))
     return flat
 
 
 @one_call
 def to_sparse(rt: Any, name: str | None = None) -> Any:
-    """A sparse tensor that has exactly the values of the rows.
+    """A sparse tensor with exactly the values of the rows.
 
     >>> import gradtape as tf
     >>> tf.ragged.constant([[1, 2], [], [3]]).to_sparse().indices.numpy().tolist()
@@ -227,7 +226,7 @@ def to_sparse(rt: Any, name: str | None = None) -> Any:
 
 
 def from_sparse(st_input: Any, name: str | None = None, row_splits_dtype: Any = dtypes.int64) -> Any:
-    """The rows of a sparse matrix, each without gaps.
+    """The rows of a sparse matrix, which must have no gaps.
 
     >>> import gradtape as tf
     >>> st = tf.SparseTensor([[0, 0], [0, 1], [2, 0]], [1, 2, 3], [3, 4])

@@ -25,7 +25,7 @@ def cross(inputs: Any, name: str | None = None) -> Any:
     """The combinations as strings: the values, joined by `_X_`.
 
     Args:
-      inputs: a list of tensors, ragged and sparse tensors of strings or integers, with two dimensions and as many rows.
+      inputs: a list of dense, ragged and sparse tensors of strings or integers, with two dimensions and equally many rows.
 
     >>> import gradtape as tf
     >>> tf.ragged.cross([tf.ragged.constant([[1], [2, 3]]), [[4], [5]]])
@@ -41,9 +41,8 @@ def cross_hashed(
     """The combinations as numbers: their hashes.
 
     Args:
-      inputs: as those of `cross`.
-      num_buckets: the numbers are below this, if it is not 0.
-      hash_key: what hashing starts with.
+      inputs: as for `cross`. num_buckets: the numbers are below this, if it is not 0. hash_key: the initial value
+      of the hash.
 
     >>> import gradtape as tf
     >>> tf.ragged.cross_hashed([tf.ragged.constant([[1], [2, 3]]), [[4], [5]]], num_buckets=100).shape
@@ -54,10 +53,10 @@ def cross_hashed(
 
 
 def _inputs(inputs: Any) -> tuple[list, Any]:
-    """Ragged tensors of int64 or strings; the type of the splits."""
+    """The inputs as ragged tensors of int64 or strings; and the type of the splits."""
     if not isinstance(inputs, (list, tuple)):
         raise TypeError("Inputs must be a list")
-    found = []
+    tensors = []
     for i, t in enumerate(inputs):
         t = from_sparse(t) if isinstance(t, tf.SparseTensor) else as_values(t)
         if t.dtype.is_integer:
@@ -66,10 +65,10 @@ def _inputs(inputs: Any) -> tuple[list, Any]:
             raise ValueError(f"Unexpected dtype for inputs[{i}]: {t.dtype!r}")
         if _ragged(t) and t.ragged_rank != 1:
             raise ValueError("tf.ragged.cross only supports inputs with rank=2")
-        found.append(t)
-    given = [t for t in found if _ragged(t)]
+        tensors.append(t)
+    given = [t for t in tensors if _ragged(t)]
     short = given and all(t._row_partition.dtype == tf.int32 for t in given)
-    return found, tf.int32 if short else tf.int64
+    return tensors, tf.int32 if short else tf.int64
 
 
 def _ragged(t: Any) -> bool:
@@ -77,7 +76,7 @@ def _ragged(t: Any) -> bool:
 
 
 def _combined(parts: list) -> tuple[list[np.ndarray], np.ndarray]:
-    """For each input the positions of its values in the combinations; how many there are in each row."""
+    """For each input, the positions of its values in the combinations; and the number of combinations in each row."""
     for t in parts:
         if t.shape.rank != 2:
             raise InvalidArgumentError(
@@ -89,11 +88,11 @@ def _combined(parts: list) -> tuple[list[np.ndarray], np.ndarray]:
     lengths = [np.diff(s) for s in splits]
     counts = np.prod(lengths, axis=0).astype(np.int64)
     row, at = rows.ids_of(rows.splits_of(counts)), rows.offsets_of(rows.splits_of(counts))
-    found = []
+    places = []
     for s, n in zip(reversed(splits), reversed(lengths), strict=True):
-        found.append(s[row] + at % np.maximum(n[row], 1))
+        places.append(s[row] + at % np.maximum(n[row], 1))
         at = at // np.maximum(n[row], 1)
-    return found[::-1], counts
+    return places[::-1], counts
 
 
 @one_call
@@ -116,11 +115,11 @@ def _words(values: Any) -> np.ndarray:
 @one_call
 def _cross_hashed(parts: list, dtype: Any, num_buckets: int, hash_key: int) -> Any:
     places, counts = _combined(parts)
-    found = np.full(int(counts.sum()), hash_key % 2**64, np.uint64)
+    hashes = np.full(int(counts.sum()), hash_key % 2**64, np.uint64)
     for t, at in zip(parts, places, strict=True):
-        found = _combine(found, _hashes(as_ragged(t, 1).flat_values)[at])
+        hashes = _combine(hashes, _hashes(as_ragged(t, 1).flat_values)[at])
     limit = num_buckets if num_buckets > 0 else 2**63 - 1
-    values = rows.tensor_of((found % np.uint64(limit)).astype(np.int64))
+    values = rows.tensor_of((hashes % np.uint64(limit)).astype(np.int64))
     return make(values, rows.splits_of(counts), dtype)
 
 
@@ -135,7 +134,7 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 
 
 def _combine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """One fingerprint of two, as TensorFlow makes it."""
+    """Combines two fingerprints into one, as TensorFlow does."""
     with np.errstate(over="ignore"):
         out = (first ^ _FACTOR ^ (_mixed(second * _FACTOR) * _FACTOR)) * _FACTOR
         return _mixed(_mixed(out) * _FACTOR)

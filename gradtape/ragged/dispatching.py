@@ -1,6 +1,6 @@
-"""Which public functions take ragged tensors, and what they do with them.
+"""The public functions that support ragged tensors, and their implementations.
 
-`_src/tensors/dispatch.py` hands calls here that have a ragged tensor among their arguments.
+`_src/tensors/dispatch.py` passes calls here that have a ragged tensor among their arguments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gradtape.ragged.shapes import DynamicRaggedShape
 from gradtape.ragged.spec import RaggedTensorSpec
 from gradtape.ragged.tensor import RaggedTensor
 
-# Functions of each value, whatever else their arguments are.
+# Functions applied to each value, whatever their other arguments are.
 _UNARY = """
     abs acos acosh asin asinh atan atanh bitcast bitwise.invert cast clip_by_value cos cosh
     debugging.check_numerics dtypes.saturate_cast exp floor grad_pass_through identity math.angle
@@ -52,27 +52,27 @@ _BINARY = """
 
 
 def _public(name: str) -> Any:
-    found: Any = tf
+    value: Any = tf
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def _unary(function: Callable, args: tuple, kwargs: dict) -> Any:
-    found: list[RaggedTensor] = []
+    tensors: list[RaggedTensor] = []
 
     def flat(value: Any) -> Any:
         if isinstance(value, RaggedTensor):
-            found.append(value)
+            tensors.append(value)
             return value.flat_values
         return value
 
     out = function(*map(flat, args), **{k: flat(v) for k, v in kwargs.items()})
-    return found[0].with_flat_values(out)
+    return tensors[0].with_flat_values(out)
 
 
 def _both(args: tuple, kwargs: dict) -> tuple[list, dict, list]:
-    """Arguments to be changed, and where the two operands are among them."""
+    """The arguments as mutable containers, and the places of the two operands among them."""
     places: list = [*range(min(len(args), 2))]
     places += [k for k in kwargs if k != "name"][: 2 - len(places)]
     return list(args), dict(kwargs), places
@@ -84,7 +84,7 @@ def _binary(function: Callable, args: tuple, kwargs: dict) -> Any:
     x, y = operands(where_p[p], where_q[q])
     where_p[p], where_q[q], like = aligned(x, y)
     out = function(*new_args, **new_kwargs)
-    # Assertions give nothing back.
+    # Assertions return nothing.
     return None if out is None else like.with_flat_values(out)
 
 
@@ -113,7 +113,7 @@ def _resized(function: Callable, args: tuple, kwargs: dict) -> Any:
     return tf.stack([function(image, *rest, **kwargs) for image in dense])
 
 
-# Those whose ragged form takes the same arguments.
+# Functions whose ragged version takes the same arguments.
 _OWN: dict[str, Callable] = {
     "add_n": joining.add_n,
     "concat": joining.concat,
@@ -158,7 +158,7 @@ _OWN: dict[str, Callable] = {
     "broadcast_to": shapes.broadcast_to,
 }
 
-# Those that take the shape of a ragged tensor.
+# Functions that accept the shape of a ragged tensor.
 _OF_SHAPES: dict[str, Callable] = {
     "ones": shapes.ones,
     "zeros": shapes.zeros,
@@ -170,7 +170,7 @@ _OF_SHAPES: dict[str, Callable] = {
 
 
 def _table() -> dict[Any, Callable]:
-    """The way of each function: called with the function, and its arguments."""
+    """The implementation of each function: called with the function and its arguments."""
     table: dict[Any, Callable] = {}
     for names, way in ((_UNARY, _unary), (_BINARY, _binary)):
         table |= {_public(name): way for name in names}
@@ -187,13 +187,13 @@ def _as_own(own: Callable) -> Callable:
 
 
 _TABLE = _table()
-# Ragged tensors are in a list or nest of theirs.
+# Functions whose ragged tensors are in a list or nest of arguments.
 _TAKE_LISTS = {tf.concat, tf.stack, tf.add_n, tf.map_fn}
 _TABLE_OF_SHAPES = {_public(name): own for name, own in _OF_SHAPES.items()}
 
 
 def handle(function: Any, args: tuple, kwargs: dict) -> Any:
-    """What a public function gives for ragged tensors; NotImplemented if it does not know them."""
+    """The result of a public function for ragged tensors; NotImplemented if it does not support them."""
     way = _TABLE.get(function) or _late(function)
     if way is None:
         return NotImplemented
@@ -205,7 +205,7 @@ def handle(function: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def _late(function: Any) -> Any:
-    """The way of a function of a part of the package that has been imported by now."""
+    """The implementation of a function in a part of the package that has been imported since."""
     for space, names in _UNARY_IN.items():
         module = sys.modules.get(f"gradtape.{space}")
         if module is not None:
@@ -216,13 +216,13 @@ def _late(function: Any) -> Any:
 
 
 def handle_shape(function: Any, args: tuple, kwargs: dict) -> Any:
-    """The same for shapes of ragged tensors."""
+    """The same for the shapes of ragged tensors."""
     own = _TABLE_OF_SHAPES.get(function)
     return NotImplemented if own is None else own(*args, **kwargs)
 
 
 def handle_spec(function: Any, args: tuple, kwargs: dict) -> Any:
-    """`tf.map_fn` whose results are ragged tensors."""
+    """`tf.map_fn` with ragged results."""
     return products.map_fn(*args, **kwargs) if function is tf.map_fn else NotImplemented
 
 

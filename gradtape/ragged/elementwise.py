@@ -1,7 +1,7 @@
-"""Element-wise functions: operands of different shapes are brought to one, then the function is applied to flat values.
+"""Element-wise functions: operands are broadcast to the same rows, then the function is applied to the flat values.
 
-Dimensions are lined up from the last one. Two of them fit if all rows have the same lengths, or if one of them is uniform
-and has size 1; it is then repeated. A dimension that just happens to have rows of length 1 is not repeated.
+Dimensions are aligned from the last one. Two dimensions match if all rows have the same lengths, or if one of them
+is uniform and has size 1, which is then repeated. A ragged dimension whose rows happen to have length 1 is not repeated.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from gradtape.ragged.tensor import RaggedTensor, make, splits_dtype
 
 
 def unary(function: Callable, x: RaggedTensor, *args: Any, **kwargs: Any) -> RaggedTensor:
-    """A function of each value."""
+    """Applies a function to each value."""
     return x.with_flat_values(function(x.flat_values, *args, **kwargs))
 
 
 def binary(function: Callable, x: Any, y: Any) -> Any:
-    """A function of two values, one of each operand."""
+    """Applies a function of two values, one of each operand."""
     x, y = operands(x, y)
     flat_x, flat_y, like = aligned(x, y)
     return like.with_flat_values(function(flat_x, flat_y))
 
 
 def operands(x: Any, y: Any) -> tuple[Any, Any]:
-    """Both as tensors or ragged tensors; numbers as they are, for the function to convert."""
+    """Both operands as tensors or ragged tensors; numbers are left for the function to convert."""
     if isinstance(x, RaggedTensor) and isinstance(y, RaggedTensor):
         splits_dtype(x, y)
     elif not isinstance(x, (RaggedTensor, int, float, complex)):
@@ -51,7 +51,7 @@ def _converted(x: Any, other: Any) -> Any:
 
 
 def aligned(x: Any, y: Any) -> tuple[Any, Any, RaggedTensor]:
-    """Flat values of two operands that fit, and a ragged tensor with the rows that they have."""
+    """The flat values of two broadcast operands, and a ragged tensor with their rows."""
     if not isinstance(y, RaggedTensor):
         if isinstance(y, (int, float, complex)) or y.shape.rank < x.flat_values.shape.rank:
             return x.flat_values, y, x
@@ -83,10 +83,10 @@ def _same_splits(p: RowPartition, q: RowPartition) -> bool:
 
 @one_call
 def broadcast(x: Any, y: Any) -> tuple[RaggedTensor, RaggedTensor]:
-    """Two operands with the same rows in all dimensions that are ragged in one of them.
+    """Two operands broadcast to the same rows in all dimensions that are ragged in one of them.
 
     Raises:
-      InvalidArgumentError: if they do not fit.
+      InvalidArgumentError: if they do not match.
     """
     dtype = splits_dtype(x, y).as_numpy_dtype
     x, y = as_values(x), as_values(y)
@@ -119,7 +119,7 @@ def broadcast(x: Any, y: Any) -> tuple[RaggedTensor, RaggedTensor]:
 
 
 class _Operand:
-    """An operand on its way down the dimensions: which of its rows the rows of the result are made of."""
+    """An operand during broadcasting: which of its rows the rows of the result come from."""
 
     def __init__(self, value: Any, rank: int, ragged_rank: int) -> None:
         missing = rank - value.shape.rank
@@ -150,12 +150,12 @@ class _Operand:
             self.rows = np.zeros(nrows, np.int64)
 
     def size(self, axis: int) -> int | None:
-        """The size of a dimension that is uniform."""
+        """The size of a uniform dimension."""
         level = self.levels[axis]
         return level if isinstance(level, int) else None
 
     def lengths(self, axis: int, nrows: int) -> np.ndarray:
-        """The lengths of the rows that the rows of the result are made of."""
+        """The lengths of the rows that the rows of the result come from."""
         level = self.levels[axis]
         if isinstance(level, int):
             return np.full(nrows, level)
@@ -163,7 +163,7 @@ class _Operand:
         return lengths if self.rows is None else lengths[self.rows]
 
     def descend(self, axis: int, lengths: np.ndarray) -> None:
-        """From the rows of one dimension to those of the next, of which there are these numbers in the result."""
+        """Goes from the rows of one dimension to those of the next, of which the result has these numbers."""
         level = self.levels[axis]
         size = self.size(axis)
         repeated = size == 1 and not (lengths == 1).all()

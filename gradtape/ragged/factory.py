@@ -19,13 +19,12 @@ def constant(
     name: str | None = None,
     row_splits_dtype: Any = dtypes.int64,
 ) -> Any:
-    """A ragged tensor of nested lists.
+    """A ragged tensor from nested lists.
 
     Args:
-      pylist: a nested list, tuple or array; all numbers in it have the same depth.
-      dtype: the type of the values; what they are if None.
-      ragged_rank: how many dimensions are ragged; all but the outermost one if None and there is no `inner_shape`.
-      inner_shape: the shape of the values in the innermost ragged dimension.
+      pylist: a nested list, tuple or array, in which all numbers have the same depth. dtype: the type of the
+      values; inferred if None. ragged_rank: the number of ragged dimensions; if None and there is no `inner_shape`,
+      all but the outermost one. inner_shape: the shape of the values in the innermost ragged dimension.
       row_splits_dtype: int64, or int32.
 
     >>> import gradtape as tf
@@ -72,7 +71,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _depths(value: Any) -> tuple[int | None, int]:
-    """How deep the numbers are, None if there are none; how deep the deepest list is."""
+    """The depth of the numbers, None if there are none; and the depth of the deepest list."""
     if not _is_list(value):
         return 0, 0
     depth, deepest = None, 1
@@ -97,8 +96,8 @@ def _check_depths(
         if ragged_rank is not None and deepest < ragged_rank:
             raise ValueError(f"Invalid pylist={pylist}, max depth smaller than ragged_rank={ragged_rank}")
     if inner_shape is not None and ragged_rank is not None:
-        wanted = ragged_rank + len(inner_shape) + 1
-        if (depth is not None and wanted != depth) or (depth is None and wanted < deepest):
+        declared = ragged_rank + len(inner_shape) + 1
+        if (depth is not None and declared != depth) or (depth is None and declared < deepest):
             raise ValueError(
                 f"Invalid pylist={pylist!r}: incompatible with ragged_rank={ragged_rank} and "
                 f"dim(inner_shape)={len(inner_shape)}"
@@ -106,7 +105,7 @@ def _check_depths(
 
 
 def _inner_shape(pylist: Any, ragged_rank: int) -> tuple[int, ...]:
-    """The shape of the items below the ragged dimensions, which they all must have."""
+    """The common shape of the items below the ragged dimensions."""
     items = pylist
     for dim in range(ragged_rank):
         if not all(map(_is_list, items)):

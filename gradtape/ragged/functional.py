@@ -19,34 +19,34 @@ from gradtape.ragged.tensor import RaggedTensor, make
 
 
 def map_flat_values(op: Callable, *args: Any, **kwargs: Any) -> Any:
-    """`op` applied to the flat values of ragged tensors, in the rows that they have.
+    """`op` applied to the flat values of ragged tensors, in the same rows.
 
     Args:
-      op: a function of tensors that keeps the size of the first dimension.
-      *args, **kwargs: its arguments; ragged tensors among them, in lists and dicts too, have the same rows.
+      op: a function of tensors that preserves the size of the first dimension. *args, **kwargs: its arguments;
+      ragged tensors among them, also in lists and dicts, must have the same rows.
 
     >>> import gradtape as tf
     >>> rt = tf.ragged.constant([[1, 2], [], [3]])
     >>> tf.ragged.map_flat_values(lambda x: x * x, rt)
     <tf.RaggedTensor [[1, 4], [], [9]]>
     """
-    found: list[RaggedTensor] = []
-    inner_args, inner_kwargs = _flat(args, found), _flat(kwargs, found)
-    if not found:
+    ragged: list[RaggedTensor] = []
+    inner_args, inner_kwargs = _flat(args, ragged), _flat(kwargs, ragged)
+    if not ragged:
         return op(*args, **kwargs)
-    sizes = {x.flat_values.shape[0] for x in found} - {None}
+    sizes = {x.flat_values.shape[0] for x in ragged} - {None}
     if len(sizes) > 1:
         raise ValueError(
             "Input RaggedTensors' flat_values must all have the same outer-dimension size.  Got sizes: "
             f"{sizes}"
         )
-    if len({x._row_partition.dtype for x in found}) > 1:
+    if len({x._row_partition.dtype for x in ragged}) > 1:
         raise ValueError(
             "Input RaggedTensors have mismatched row partition dtypes; use RaggedTensor.with_row_splits_dtype() to convert "
             "them to compatible dtypes."
         )
-    like = found[0]
-    for x in found[1:]:
+    like = ragged[0]
+    for x in ragged[1:]:
         _check_same(like, x)
     out = as_values(op(*inner_args, **inner_kwargs))
     for size in sizes:
@@ -76,14 +76,14 @@ def _check_same(x: RaggedTensor, y: RaggedTensor) -> None:
             )
 
 
-def _flat(value: Any, found: list[RaggedTensor]) -> Any:
+def _flat(value: Any, ragged: list[RaggedTensor]) -> Any:
     if isinstance(value, RaggedTensor):
-        found.append(value)
+        ragged.append(value)
         return value.flat_values
     if isinstance(value, (list, tuple)):
-        return type(value)(_flat(v, found) for v in value)
+        return type(value)(_flat(v, ragged) for v in value)
     if isinstance(value, dict):
-        return {k: _flat(v, found) for k, v in value.items()}
+        return {k: _flat(v, ragged) for k, v in value.items()}
     return value
 
 
@@ -102,9 +102,8 @@ def range_(
     """Ranges of numbers, one in each row.
 
     Args:
-      starts: where each range starts; where it ends if there are no `limits`.
-      limits: where each range ends.
-      deltas: the steps. Numbers instead of lists are the same for all ranges.
+      starts: the start of each range; its end if there are no `limits`. limits: the end of each range. deltas: the
+      steps. A number instead of a list is used for all ranges.
 
     >>> import gradtape as tf
     >>> tf.ragged.range([0, 5, 8], [3, 3, 12], [1, -1, 2])
@@ -134,7 +133,7 @@ def range_(
     splits = rows.splits_of(counts)
     want_room(splits[-1])
     if not dtype.is_integer:
-        # As TensorFlow: by adding, so the errors of rounding are those of a loop.
+        # As in TensorFlow, by repeated addition, with the rounding errors of a loop.
         values = np.concatenate([np.zeros(0, first.dtype), *_added(first, step, counts)])
     else:
         values = rows.ranges(first, counts, np.repeat(step, counts)).astype(dtype.as_numpy_dtype)
@@ -151,18 +150,18 @@ def _added(first: np.ndarray, step: np.ndarray, counts: np.ndarray) -> list[np.n
 
 
 def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: Any = None) -> Any:
-    """For each value the row it is in.
+    """The row of each value.
 
     >>> import gradtape as tf
     >>> tf.ragged.row_splits_to_segment_ids([0, 3, 3, 5]).numpy().tolist()
     [0, 0, 0, 2, 2]
     """
-    found = as_partition(splits, "splits", hint=out_type)
-    if found.shape.rank != 1:
-        raise ValueError(f"Shape {found.shape} must have rank 1")
-    if found.shape[0] == 0:
+    partition = as_partition(splits, "splits", hint=out_type)
+    if partition.shape.rank != 1:
+        raise ValueError(f"Shape {partition.shape} must have rank 1")
+    if partition.shape[0] == 0:
         raise ValueError("Invalid row_splits: []")
-    ids = row_splits_to_ids(found)
+    ids = row_splits_to_ids(partition)
     return ids if out_type is None else tf.cast(ids, out_type)
 
 
@@ -170,7 +169,7 @@ def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: An
 def segment_ids_to_row_splits(
     segment_ids: Any, num_segments: Any = None, out_type: Any = None, name: str | None = None
 ) -> Any:
-    """Where rows begin and end, from the row of each value.
+    """The positions at which rows begin and end, from the row of each value.
 
     >>> import gradtape as tf
     >>> tf.ragged.segment_ids_to_row_splits([0, 0, 0, 2, 2]).numpy().tolist()
@@ -179,10 +178,10 @@ def segment_ids_to_row_splits(
     ids = as_partition(segment_ids, "segment_ids", hint=out_type)
     if ids.shape.rank != 1:
         raise ValueError(f"Shape {ids.shape} must have rank 1")
-    found = rows.array_of(ids)
-    count = int(found[-1]) + 1 if found.size else 0
+    array = rows.array_of(ids)
+    count = int(array[-1]) + 1 if array.size else 0
     if num_segments is not None:
         count = int(rows.array_of(num_segments))
-        found = found[found < count]
-    splits = rows.tensor_of(rows.splits_of(rows.lengths_of(found, count)))
+        array = array[array < count]
+    splits = rows.tensor_of(rows.splits_of(rows.lengths_of(array, count)))
     return splits if out_type is None else tf.cast(splits, out_type)

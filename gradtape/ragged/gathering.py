@@ -1,4 +1,4 @@
-"""`tf.gather` and `tf.gather_nd` where what is gathered from is ragged, or the indices are."""
+"""`tf.gather` and `tf.gather_nd` with ragged params or ragged indices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gather(
     batch_dims: Any = 0,
     name: str | None = None,
 ) -> Any:
-    """`tf.gather`: rows, or values of rows, by their indices."""
+    """`tf.gather`: rows, or values of rows, by index."""
     params, indices = match_splits(as_values(params), as_values(indices))
     rank = indices.shape.rank
     if batch_dims is None:
@@ -54,14 +54,14 @@ def _gather(params: Any, indices: Any, axis: int, batch_dims: int) -> Any:
         return _columns(params, indices)
     if isinstance(indices, RaggedTensor):
         return indices.with_values(_gather(params, indices._values, 0, 0))
-    found = rows.array_of(indices)
-    _check_range(found, size_of(params))
-    result = take(params, found.reshape(-1))
-    if found.ndim == 0:
+    array = rows.array_of(indices)
+    _check_range(array, size_of(params))
+    result = take(params, array.reshape(-1))
+    if array.ndim == 0:
         return result._values
     dtype = params._row_partition.array().dtype
-    for a in range(found.ndim - 1, 0, -1):
-        result = make(result, np.arange(int(np.prod(found.shape[:a])) + 1, dtype=dtype) * found.shape[a])
+    for a in range(array.ndim - 1, 0, -1):
+        result = make(result, np.arange(int(np.prod(array.shape[:a])) + 1, dtype=dtype) * array.shape[a])
     return result
 
 
@@ -69,12 +69,12 @@ def _splits_type(value: Any) -> Any:
     return value._row_partition.array().dtype if isinstance(value, RaggedTensor) else np.int64
 
 
-def _check_range(found: np.ndarray, limit: Any) -> None:
-    wrong = (found < 0) | (found >= limit)
+def _check_range(array: np.ndarray, limit: Any) -> None:
+    wrong = (array < 0) | (array >= limit)
     if wrong.any():
         at = tuple(int(i[0]) for i in np.nonzero(wrong))
-        top = np.broadcast_to(limit, found.shape)[at]
-        raise InvalidArgumentError(f"indices{list(at) if at else ''} = {found[at]} is not in [0, {top})")
+        top = np.broadcast_to(limit, array.shape)[at]
+        raise InvalidArgumentError(f"indices{list(at) if at else ''} = {array[at]} is not in [0, {top})")
 
 
 def _starts_and_lengths(params: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -86,14 +86,14 @@ def _starts_and_lengths(params: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _values(params: Any) -> Any:
-    """The rows of the first two dimensions, as one."""
+    """The first two dimensions merged into one."""
     if isinstance(params, RaggedTensor):
         return params._values
     return tf.reshape(params, [params.shape[0] * params.shape[1], *params.shape[2:]])
 
 
 def _columns(params: Any, indices: Any) -> Any:
-    """The same indices in each row."""
+    """Gathers the same indices in each row."""
     n = size_of(params)
     dtype = _splits_type(params if isinstance(params, RaggedTensor) else indices)
     if isinstance(indices, RaggedTensor):
@@ -131,20 +131,20 @@ def _batch_gather(params: Any, indices: Any, axis: int, batch_dims: int) -> Any:
         params = as_ragged(params, 1, _splits_type(indices))
         repeated = take(indices, np.repeat(np.arange(len(lengths)), lengths))
         return _batch_gather(params, params.with_values(repeated), axis, 2)
-    row, found = _flat_with_rows(indices)
+    row, index = _flat_with_rows(indices)
     if len(lengths) != size_of(indices):
         raise InvalidArgumentError(
             f"batch shape from indices does not match params shape: {size_of(indices)} and {len(lengths)} rows"
         )
-    limits = lengths[row].reshape(-1, *[1] * (found.ndim - 1))
-    _check_range(found, limits)
-    adjusted = rows.tensor_of(found + starts[row].reshape(limits.shape))
+    limits = lengths[row].reshape(-1, *[1] * (index.ndim - 1))
+    _check_range(index, limits)
+    adjusted = rows.tensor_of(index + starts[row].reshape(limits.shape))
     adjusted = indices.with_flat_values(adjusted) if isinstance(indices, RaggedTensor) else adjusted
     return _gather(_values(params), adjusted, 0, 0)
 
 
 def _flat_with_rows(indices: Any) -> tuple[np.ndarray, np.ndarray]:
-    """For each of the flat indices the outermost row it is in; the flat indices."""
+    """For each flat index, its outermost row; and the flat indices."""
     row = np.arange(size_of(indices))
     while isinstance(indices, RaggedTensor):
         row = row[rows.ids_of(indices._row_partition.array())] if len(row) else row
@@ -177,21 +177,21 @@ def gather_nd(
         if dense and isinstance(result, RaggedTensor) and result.ragged_rank == rank - 2:
             return to_tensor(result)
         return result
-    found = rows.array_of(indices)
-    if found.shape[-1] == 0:
+    array = rows.array_of(indices)
+    if array.shape[-1] == 0:
         for _ in range(rank - 1):
             params = expand_dims(params, 0)
-        return tile(params, [*found.shape[:-1], *[1] * (params.shape.rank - rank + 1)])
-    if found.shape[-1] == 1:
+        return tile(params, [*array.shape[:-1], *[1] * (params.shape.rank - rank + 1)])
+    if array.shape[-1] == 1:
         return _gather(params, tf.reshape(indices, [-1]), 0, 0)
-    at = found[..., 0]
+    at = array[..., 0]
     _check_range(at, size_of(params))
-    for dim in range(1, found.shape[-1]):
+    for dim in range(1, array.shape[-1]):
         if not isinstance(params, RaggedTensor):
-            return tf.gather_nd(params, np.concatenate([at[..., None], found[..., dim:]], -1))
+            return tf.gather_nd(params, np.concatenate([at[..., None], array[..., dim:]], -1))
         splits = params._row_partition.array()
-        _check_range(found[..., dim], np.diff(splits)[at])
-        at = splits[at] + found[..., dim]
+        _check_range(array[..., dim], np.diff(splits)[at])
+        at = splits[at] + array[..., dim]
         params = params._values
     if isinstance(params, RaggedTensor):
         return _gather(params, tf.constant(at), 0, 0)

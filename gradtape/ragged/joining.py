@@ -1,4 +1,4 @@
-"""Several ragged tensors as one: `tf.concat`, `tf.stack`, `tf.where`, `tf.add_n`."""
+"""Combines several ragged tensors: `tf.concat`, `tf.stack`, `tf.where`, `tf.add_n`."""
 
 from __future__ import annotations
 
@@ -17,113 +17,113 @@ from gradtape.ragged.tensor import RaggedTensor, make, match_splits, positive_ax
 
 
 def _all(values: Any) -> list:
-    """The operands of a concatenation, of one rank."""
-    found = list(values) if isinstance(values, (list, tuple)) else [values]
-    if not found:
+    """The operands of a concatenation, which must have the same rank."""
+    tensors = list(values) if isinstance(values, (list, tuple)) else [values]
+    if not tensors:
         raise ValueError("rt_inputs may not be empty.")
-    found = list(match_splits(*map(as_values, found)))
-    for x in found[1:]:
-        if x.shape.rank != found[0].shape.rank:
-            raise ValueError(f"Shape {x.shape} must have rank {found[0].shape.rank}")
-    return found
+    tensors = list(match_splits(*map(as_values, tensors)))
+    for x in tensors[1:]:
+        if x.shape.rank != tensors[0].shape.rank:
+            raise ValueError(f"Shape {x.shape} must have rank {tensors[0].shape.rank}")
+    return tensors
 
 
 @one_call
 def concat(values: Any, axis: Any, name: str | None = None) -> Any:
-    """`tf.concat`: rows after rows, or each row of one after that of the other."""
-    found = _all(values)
+    """`tf.concat`: the rows of all operands, or each row joined with those of the others."""
+    tensors = _all(values)
     if isinstance(axis, (tf.Tensor, np.ndarray)):
         axis = int(rows.array_of(axis))
-    axis = positive_axis(axis, found[0].shape.rank)
-    return found[0] if len(found) == 1 else _concat(found, axis)
+    axis = positive_axis(axis, tensors[0].shape.rank)
+    return tensors[0] if len(tensors) == 1 else _concat(tensors, axis)
 
 
-def _concat(found: list, axis: int) -> Any:
-    if not any(isinstance(x, RaggedTensor) for x in found):
-        return tf.concat(found, axis)
-    dtype = splits_dtype(*found).as_numpy_dtype
-    ragged_rank = max(x.ragged_rank for x in found if isinstance(x, RaggedTensor))
-    found = [as_ragged(x, ragged_rank, dtype) for x in found]
+def _concat(tensors: list, axis: int) -> Any:
+    if not any(isinstance(x, RaggedTensor) for x in tensors):
+        return tf.concat(tensors, axis)
+    dtype = splits_dtype(*tensors).as_numpy_dtype
+    ragged_rank = max(x.ragged_rank for x in tensors if isinstance(x, RaggedTensor))
+    tensors = [as_ragged(x, ragged_rank, dtype) for x in tensors]
     if axis == 0:
-        return rows_after_rows(found)
+        return rows_after_rows(tensors)
     if axis > 1:
-        splits = found[0]._row_partition.array()
-        for i, x in enumerate(found[1:], 1):
+        splits = tensors[0]._row_partition.array()
+        for i, x in enumerate(tensors[1:], 1):
             if not np.array_equal(splits, x._row_partition.array()):
                 raise InvalidArgumentError(
                     f"Inputs must have identical ragged splits\nCondition x == y did not hold: {splits.tolist()} and, of "
                     f"input {i}, {x._row_partition.array().tolist()}."
                 )
-        return make(_concat([x._values for x in found], axis - 1), splits)
-    merged = _alternately(found)
-    return make(merged._values, merged._row_partition.array()[:: len(found)])
+        return make(_concat([x._values for x in tensors], axis - 1), splits)
+    merged = _alternately(tensors)
+    return make(merged._values, merged._row_partition.array()[:: len(tensors)])
 
 
-def rows_after_rows(found: list) -> Any:
-    """The rows of all of them, of one ragged rank."""
-    if not isinstance(found[0], RaggedTensor):
-        return tf.concat(found, 0)
-    lengths = [np.diff(x._row_partition.array()) for x in found]
-    return make(rows_after_rows([x._values for x in found]), rows.splits_of(np.concatenate(lengths)))
+def rows_after_rows(tensors: list) -> Any:
+    """The rows of all tensors, which have the same ragged rank."""
+    if not isinstance(tensors[0], RaggedTensor):
+        return tf.concat(tensors, 0)
+    lengths = [np.diff(x._row_partition.array()) for x in tensors]
+    return make(rows_after_rows([x._values for x in tensors]), rows.splits_of(np.concatenate(lengths)))
 
 
-def _alternately(found: list) -> RaggedTensor:
-    """The first row of each, then the second row of each, ..."""
-    n = size_of(found[0])
-    for i, x in enumerate(found[1:], 1):
+def _alternately(tensors: list) -> RaggedTensor:
+    """The first row of each tensor, then the second row of each, ..."""
+    n = size_of(tensors[0])
+    for i, x in enumerate(tensors[1:], 1):
         if size_of(x) != n:
             raise InvalidArgumentError(
                 f"Input tensors at index 0 (=x) and {i} (=y) have incompatible shapes.\nCondition x == y did not hold: "
                 f"they have {n} and {size_of(x)} rows."
             )
-    order = np.arange(n * len(found)).reshape(len(found), n).T.reshape(-1)
-    return take(rows_after_rows(found), order)
+    order = np.arange(n * len(tensors)).reshape(len(tensors), n).T.reshape(-1)
+    return take(rows_after_rows(tensors), order)
 
 
 @one_call
 def stack(values: Any, axis: Any = 0, name: str | None = None) -> Any:
-    """Tensors and ragged tensors of one rank along a new axis; unlike `tf.stack` they need not have the same shape.
+    """Stacks tensors and ragged tensors of one rank along a new axis; unlike for `tf.stack` their shapes may differ.
 
     Args:
       values: a list of tensors and ragged tensors.
-      axis: where the new axis is.
+      axis: the position of the new axis.
 
     >>> import gradtape as tf
     >>> tf.ragged.stack([[1, 2], [3]])
     <tf.RaggedTensor [[1, 2], [3]]>
     """
-    found = _all(values)
-    ndims = found[0].shape.rank
+    tensors = _all(values)
+    ndims = tensors[0].shape.rank
     axis = positive_axis(axis, ndims + 1)
-    dense = not any(isinstance(x, RaggedTensor) for x in found)
+    dense = not any(isinstance(x, RaggedTensor) for x in tensors)
     if ndims == 0:
-        return tf.stack(found)
+        return tf.stack(tensors)
     if dense and ndims == 1 and axis == 0:
-        lengths = np.array([x.shape[0] for x in found], np.int32)
-        return make(tf.concat(found, 0), rows.splits_of(lengths))
+        lengths = np.array([x.shape[0] for x in tensors], np.int32)
+        return make(tf.concat(tensors, 0), rows.splits_of(lengths))
     if dense and axis in (ndims, ndims - 1):
-        return tf.stack(found, axis)
-    dtype = splits_dtype(*found).as_numpy_dtype
-    ragged_rank = max([1, *[x.ragged_rank for x in found if isinstance(x, RaggedTensor)]])
-    return _stack([as_ragged(x, ragged_rank, dtype) for x in found], axis, dtype)
+        return tf.stack(tensors, axis)
+    dtype = splits_dtype(*tensors).as_numpy_dtype
+    ragged_rank = max([1, *[x.ragged_rank for x in tensors if isinstance(x, RaggedTensor)]])
+    return _stack([as_ragged(x, ragged_rank, dtype) for x in tensors], axis, dtype)
 
 
-def _stack(found: list, axis: int, dtype: Any) -> Any:
-    if not isinstance(found[0], RaggedTensor):
+def _stack(tensors: list, axis: int, dtype: Any) -> Any:
+    if not isinstance(tensors[0], RaggedTensor):
         if axis == 0:
-            lengths = np.array([x.shape[0] for x in found], dtype)
-            return make(tf.concat(found, 0), rows.splits_of(lengths))
-        return tf.stack(found, axis)
+            lengths = np.array([x.shape[0] for x in tensors], dtype)
+            return make(tf.concat(tensors, 0), rows.splits_of(lengths))
+        return tf.stack(tensors, axis)
     if axis == 0:
-        lengths = np.array([size_of(x) for x in found], dtype)
-        return make(rows_after_rows(found), rows.splits_of(lengths))
+        lengths = np.array([size_of(x) for x in tensors], dtype)
+        return make(rows_after_rows(tensors), rows.splits_of(lengths))
     if axis == 1:
-        n = len(found)
-        return make(_alternately(found), np.arange(size_of(found[0]) + 1, dtype=dtype) * n)
-    splits = found[0]._row_partition.array()
-    if any(not np.array_equal(splits, x._row_partition.array()) for x in found[1:]):
+        n = len(tensors)
+        return make(_alternately(tensors), np.arange(size_of(tensors[0]) + 1, dtype=dtype) * n)
+    splits = tensors[0]._row_partition.array()
+    if any(not np.array_equal(splits, x._row_partition.array()) for x in tensors[1:]):
         raise InvalidArgumentError("Inputs must have identical ragged splits")
-    return make(_stack([x._values for x in found], axis - 1, dtype), splits)
+    return make(_stack([x._values for x in tensors], axis - 1, dtype), splits)
 
 
 @one_call
@@ -151,7 +151,7 @@ def _operand(value: Any, other: Any) -> Any:
 
 
 def _fitted(x: Any, y: Any) -> Any:
-    """`x` in the rows that it has when it meets `y`."""
+    """`x` broadcast to the rows that it has together with `y`."""
     same = isinstance(x, RaggedTensor) and isinstance(y, RaggedTensor) and same_partitions(x, y)
     return x if same else broadcast(x, y)[0]
 

@@ -1,4 +1,4 @@
-"""How ragged tensors are made: of values and splits, lengths, row ids, starts, limits or one length; of nested ones."""
+"""Constructors of ragged tensors: from values and splits, lengths, row ids, starts, limits or one length; and nested."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradtape.ragged.partitions import INTERNAL, RowPartition, as_partition, che
 
 
 class MadeOfRows:
-    """What makes a `RaggedTensor`, its one subclass."""
+    """The constructors of `RaggedTensor`, its only subclass."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ class MadeOfRows:
 
     @classmethod
     def _made(cls, values: Any, validate: bool, how: Callable, *arguments: Any) -> Any:
-        """Values in a partition that one of the constructors of partitions makes."""
+        """Values in a partition made by one of the constructors of partitions."""
         check_flag(validate)
         values = as_values(values)
         partition = how(*arguments, validate=validate, dtype_hint=_hint(values))
@@ -48,7 +48,7 @@ class MadeOfRows:
 
     @classmethod
     def _nested(cls, values: Any, validate: bool, how: Callable, *levels: Any) -> Any:
-        """Values in several partitions, the innermost ones first; `levels` are the arguments of each, outermost first."""
+        """Values in several partitions; `levels` are the arguments of each, outermost first."""
         for arguments in reversed(list(zip(*levels, strict=True))):
             values = how(values, *arguments, validate=validate)
         return values
@@ -61,8 +61,8 @@ class MadeOfRows:
 
         Args:
           values: a tensor, or a ragged tensor.
-          row_splits: integers that start with 0, do not decrease, and end with the number of values.
-          validate: whether to check that.
+          row_splits: integers that start with 0, do not decrease, and end with the number of values. validate:
+          whether to check this.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_row_splits([3, 1, 4], [0, 2, 2, 3])
@@ -74,7 +74,7 @@ class MadeOfRows:
     def from_row_lengths(
         cls, values: Any, row_lengths: Any, name: str | None = None, validate: bool = True
     ) -> Any:
-        """Row i has the next `row_lengths[i]` of the values.
+        """Row i consists of the next `row_lengths[i]` values.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_row_lengths([3, 1, 4], [2, 0, 1])
@@ -91,10 +91,10 @@ class MadeOfRows:
         name: str | None = None,
         validate: bool = True,
     ) -> Any:
-        """Value i is in row `value_rowids[i]`; these do not decrease.
+        """Value i is in row `value_rowids[i]`; row ids must not decrease.
 
         Args:
-          nrows: how many rows there are, if the last ones are empty.
+          nrows: the number of rows, if the last ones are empty.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_value_rowids([3, 1, 4], [0, 0, 2], nrows=4)
@@ -137,10 +137,10 @@ class MadeOfRows:
         validate: bool = True,
         name: str | None = None,
     ) -> Any:
-        """All rows have the same length, which its shape then shows.
+        """All rows have the same length, which is part of the shape.
 
         Args:
-          nrows: how many rows there are; needed where their length is 0.
+          nrows: the number of rows; needed if their length is 0.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_uniform_row_length([3, 1, 4, 1], 2).shape
@@ -156,7 +156,7 @@ class MadeOfRows:
     def from_nested_row_splits(
         cls, flat_values: Any, nested_row_splits: Any, name: str | None = None, validate: bool = True
     ) -> Any:
-        """Several ragged dimensions: the splits of the outermost one first."""
+        """Several ragged dimensions, by splits, outermost first."""
         _check_list(nested_row_splits, "nested_row_splits")
         return cls._nested(flat_values, validate, cls.from_row_splits, nested_row_splits)
 
@@ -164,7 +164,7 @@ class MadeOfRows:
     def from_nested_row_lengths(
         cls, flat_values: Any, nested_row_lengths: Any, name: str | None = None, validate: bool = True
     ) -> Any:
-        """Several ragged dimensions: the row lengths of the outermost one first."""
+        """Several ragged dimensions, by row lengths, outermost first."""
         _check_list(nested_row_lengths, "nested_row_lengths")
         return cls._nested(flat_values, validate, cls.from_row_lengths, nested_row_lengths)
 
@@ -177,7 +177,7 @@ class MadeOfRows:
         name: str | None = None,
         validate: bool = True,
     ) -> Any:
-        """Several ragged dimensions: the row ids of the outermost one first."""
+        """Several ragged dimensions, by row ids, outermost first."""
         _check_list(nested_value_rowids, "nested_value_rowids")
         if nested_nrows is None:
             nested_nrows = [None] * len(nested_value_rowids)
@@ -195,7 +195,7 @@ class MadeOfRows:
 
 
 def as_values(value: Any, dtype: Any = None) -> Any:
-    """A ragged tensor as it is, everything else as a tensor."""
+    """A ragged tensor unchanged, anything else as a tensor."""
     return value if isinstance(value, MadeOfRows) else tf.convert_to_tensor(value, dtype)
 
 

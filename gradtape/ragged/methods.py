@@ -1,4 +1,4 @@
-"""What stands above the class `RaggedTensor`, put on it: operators, slices, conversions, its spec."""
+"""Methods of `RaggedTensor` defined in layers above the class: operators, slices, conversions, its spec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of tensors and ragged tensors, taken by arrays of indices; dimensions merged and cut."""
+"""Gathers rows of dense and ragged tensors by arrays of indices; merges and slices dimensions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gradtape.ragged.tensor import RaggedTensor, make, positive_axis
 
 
 def size_of(value: Any) -> int:
-    """How many rows there are, as a number."""
+    """The number of rows, as a Python number."""
     if isinstance(value, RaggedTensor):
         return len(value._row_partition.array()) - 1
     return value.shape[0]
 
 
 def take(value: Any, index: np.ndarray) -> Any:
-    """The rows of a tensor or ragged tensor at these positions."""
+    """The rows of a dense or ragged tensor at these positions."""
     if not isinstance(value, RaggedTensor):
         return tf.gather(value, index)
     splits = value._row_partition.array()
@@ -42,7 +42,7 @@ def take_ranges(value: Any, starts: np.ndarray, lengths: np.ndarray) -> Any:
 
 
 def _in_rows(value: RaggedTensor, values: Any, lengths: np.ndarray) -> RaggedTensor:
-    """Other values, in rows of these lengths: some rows of `value`, uniform if they are."""
+    """Other values in rows of these lengths, which are some rows of `value`; uniform if those are."""
     length = value._row_partition.static_uniform_row_length
     if length is not None:
         return uniform(values, length, len(lengths), lengths.dtype)
@@ -50,7 +50,7 @@ def _in_rows(value: RaggedTensor, values: Any, lengths: np.ndarray) -> RaggedTen
 
 
 def cut(value: Any, start: int, stop: int) -> Any:
-    """The rows from `start` to `stop`, whose values are not copied."""
+    """The rows from `start` to `stop`, without copying values."""
     if not isinstance(value, RaggedTensor):
         return value[start:stop]
     splits = value._row_partition.array()[start : max(start, stop) + 1]
@@ -58,7 +58,7 @@ def cut(value: Any, start: int, stop: int) -> Any:
 
 
 def uniform(values: Any, length: int, nrows: int, dtype: Any = np.int64) -> RaggedTensor:
-    """Rows of one length."""
+    """Rows of equal length."""
     numbers = [np.asarray(n, dtype) for n in (length, nrows)]
     splits = np.arange(nrows + 1, dtype=dtype) * numbers[0]
     partition = RowPartition(
@@ -71,13 +71,13 @@ def uniform(values: Any, length: int, nrows: int, dtype: Any = np.int64) -> Ragg
 
 
 def with_partition(values: Any, partition: RowPartition) -> RaggedTensor:
-    """Values in rows that are known to fit."""
+    """Values in a partition that is known to fit."""
     return RaggedTensor(values, partition, internal=INTERNAL)
 
 
 @one_call
 def merge_dims(value: Any, outer_axis: int, inner_axis: int) -> Any:
-    """The dimensions from one to another as one dimension.
+    """Merges a range of dimensions into one.
 
     >>> import gradtape as tf
     >>> tf.ragged.constant([[[1, 2], [3]], [[4]]]).merge_dims(1, 2)
@@ -113,7 +113,7 @@ def _merge(value: Any, outer: int, inner: int) -> Any:
 
 
 def as_ragged(value: Any, ragged_rank: int, dtype: Any = np.int64) -> Any:
-    """A tensor as a ragged tensor with uniform rows, a ragged tensor with more of them."""
+    """A dense tensor as a ragged tensor with uniform rows; a ragged tensor with more ragged dimensions."""
     if isinstance(value, RaggedTensor):
         if value.ragged_rank >= ragged_rank:
             return value

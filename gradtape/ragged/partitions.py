@@ -1,4 +1,4 @@
-"""`RowPartition`: how a list of values is cut into rows, and what makes one: splits, lengths, row ids, starts, limits.
+"""`RowPartition`: divides a list of values into rows; made from splits, lengths, row ids, starts or limits.
 
 It has no values. A ragged tensor has one for each of its ragged dimensions.
 """
@@ -16,11 +16,11 @@ from gradtape._src.base.errors import InvalidArgumentError
 from gradtape.ragged import rows
 
 INTEGERS = (dtypes.int32, dtypes.int64)
-INTERNAL = object()  # what the constructors want to see
+INTERNAL = object()  # the token that the private constructors require
 
 
 def as_partition(value: Any, name: str, dtype: Any = None, hint: Any = None) -> Any:
-    """An argument that says where rows are as a tensor of int64, or int32 if it is one."""
+    """An argument that gives positions of rows, as a tensor of int64, or int32 if it is one."""
     if dtype is None and not isinstance(value, (tf.Tensor, tf.Variable)):
         array = np.asarray(value)
         if array.dtype != np.int32 or not isinstance(value, np.ndarray):
@@ -34,13 +34,13 @@ def as_partition(value: Any, name: str, dtype: Any = None, hint: Any = None) -> 
 
 
 def check_flag(validate: Any) -> None:
-    """Refuses a `validate` that is no bool."""
+    """Raises if `validate` is not a bool."""
     if not isinstance(validate, bool):
         raise TypeError(f"Argument `validate` must have type bool. Received {validate}.")
 
 
 def _vector(value: Any, name: str, validate: Any, dtype: Any, hint: Any) -> Any:
-    """The vector that a partition is made of."""
+    """A vector argument of a partition."""
     check_flag(validate)
     tensor = as_partition(value, name, dtype, hint)
     _check_rank(tensor, 1)
@@ -53,7 +53,7 @@ def _check_rank(tensor: Any, rank: int) -> None:
 
 
 def _ascending(tensor: Any, message: str) -> None:
-    """Refuses numbers that go down."""
+    """Raises if the numbers decrease."""
     if not rows.is_known(tensor):
         tf.debugging.assert_non_negative(tensor[1:] - tensor[:-1], message=message)
         return
@@ -67,7 +67,7 @@ def _ascending(tensor: Any, message: str) -> None:
 
 
 def _check(tensor: Any, relation: str, bound: Any, message: str) -> None:
-    """Refuses numbers that are not in a relation to a bound, another number."""
+    """Raises if a number does not have this relation to a bound."""
     if not (rows.is_known(tensor) and (not isinstance(bound, tf.Tensor) or rows.is_known(bound))):
         _ASSERTIONS[relation](tensor, bound, message=message)
         return
@@ -104,20 +104,20 @@ def _splits_of_ids(ids: Any, nrows: Any) -> Any:
 
 @one_call
 def row_splits_to_ids(splits: Any) -> Any:
-    """For each value the row it is in."""
+    """The row of each value."""
     return rows.tensor_of(rows.ids_of(rows.array_of(splits)))
 
 
 @one_call
 def row_splits_to_offsets(splits: Any) -> Any:
-    """For each value its position in its row."""
+    """The position of each value in its row."""
     return rows.tensor_of(rows.offsets_of(rows.array_of(splits)))
 
 
 class RowPartition:
-    """How a list of values is cut into rows.
+    """Divides a list of values into rows.
 
-    It is made by one of its `from_...` methods.
+    Use one of its `from_...` methods to make one.
 
     >>> import gradtape as tf
     >>> p = tf.experimental.RowPartition.from_row_lengths([2, 0, 3])
@@ -157,13 +157,13 @@ class RowPartition:
         self._uniform_row_length = uniform_row_length
         self._nvals = nvals
 
-    # ---- what makes one ---------------------------------------------------------------------------
+    # ---- constructors -----------------------------------------------------------------------------
 
     @classmethod
     def from_row_splits(
         cls, row_splits: Any, validate: bool = True, dtype: Any = None, dtype_hint: Any = None
     ) -> RowPartition:
-        """Row i has the values from `row_splits[i]` to `row_splits[i + 1]`."""
+        """Row i consists of the values from `row_splits[i]` to `row_splits[i + 1]`."""
         if isinstance(row_splits, (list, tuple)) and not row_splits:
             raise ValueError("row_splits tensor may not be empty.")
         splits = _vector(row_splits, "row_splits", validate, dtype, dtype_hint)
@@ -179,7 +179,7 @@ class RowPartition:
     def from_row_lengths(
         cls, row_lengths: Any, validate: bool = True, dtype: Any = None, dtype_hint: Any = None
     ) -> RowPartition:
-        """Row i has `row_lengths[i]` values."""
+        """Row i consists of `row_lengths[i]` values."""
         lengths = _vector(row_lengths, "row_lengths", validate, dtype, dtype_hint)
         if validate:
             _check(lengths, ">=", 0, "Arguments to from_row_lengths do not form a valid RowPartition")
@@ -194,16 +194,16 @@ class RowPartition:
         dtype: Any = None,
         dtype_hint: Any = None,
     ) -> RowPartition:
-        """Value i is in row `value_rowids[i]`; these do not decrease."""
+        """Value i is in row `value_rowids[i]`; row ids must not decrease."""
         check_flag(validate)
         ids = as_partition(value_rowids, "value_rowids", dtype, dtype_hint)
         given = None if nrows is None else tf.convert_to_tensor(nrows, ids.dtype)
-        known = rows.is_known(ids)
+        has_values = rows.is_known(ids)
         if given is not None and rows.is_known(given):
             number = int(rows.array_of(given)) if given.shape.rank == 0 else 0
             if number < 0:
                 raise ValueError(f"Expected nrows >= 0; got {number}")
-            if known and ids.shape.rank == 1 and ids.shape[0]:
+            if has_values and ids.shape.rank == 1 and ids.shape[0]:
                 last = int(rows.array_of(ids)[-1])
                 if number < last + 1:
                     raise ValueError(
@@ -258,7 +258,7 @@ class RowPartition:
         dtype: Any = None,
         dtype_hint: Any = None,
     ) -> RowPartition:
-        """All rows have the same length; `nvals` values, or `nrows` rows."""
+        """All rows have the same length; given are `nvals` values, or `nrows` rows."""
         check_flag(validate)
         if nvals is None and nrows is None:
             raise ValueError("Either (or both) of nvals and nrows must be specified")
@@ -295,7 +295,7 @@ class RowPartition:
         splits = tf.range(count + 1, dtype=length.dtype) * length
         return cls(splits, uniform_row_length=length, nrows=count, nvals=values, internal=INTERNAL)
 
-    # ---- what it is -------------------------------------------------------------------------------
+    # ---- properties -------------------------------------------------------------------------------
 
     @property
     def dtype(self) -> dtypes.DType:
@@ -303,11 +303,11 @@ class RowPartition:
         return dtypes.as_dtype(self._row_splits.dtype)
 
     def row_splits(self) -> Any:
-        """Where rows begin and end: one number more than there are rows."""
+        """The positions at which rows begin and end: one number more than there are rows."""
         return self._row_splits
 
     def value_rowids(self) -> Any:
-        """For each value the row it is in."""
+        """The row of each value."""
         if self._value_rowids is None:
             ids = row_splits_to_ids(self._row_splits)
             if not rows.is_known(ids):
@@ -316,11 +316,11 @@ class RowPartition:
         return self._value_rowids
 
     def nvals(self) -> Any:
-        """How many values there are."""
+        """The number of values."""
         return self._row_splits[-1]
 
     def nrows(self) -> Any:
-        """How many rows there are."""
+        """The number of rows."""
         if self._nrows is None:
             n = self._row_splits.shape[0]
             if n is None:
@@ -333,11 +333,11 @@ class RowPartition:
         return self._uniform_row_length
 
     def row_starts(self) -> Any:
-        """Where each row begins."""
+        """The position at which each row begins."""
         return self._row_splits[:-1]
 
     def row_limits(self) -> Any:
-        """Where each row ends."""
+        """The position at which each row ends."""
         return self._row_splits[1:]
 
     def row_lengths(self) -> Any:
@@ -347,30 +347,30 @@ class RowPartition:
         return self._row_splits[1:] - self._row_splits[:-1]
 
     def offsets_in_rows(self) -> Any:
-        """For each value its position in its row."""
+        """The position of each value in its row."""
         return row_splits_to_offsets(self._row_splits)
 
     @property
     def static_nrows(self) -> int | None:
-        """How many rows there are, if that is known while a function is traced."""
+        """The number of rows, if it is known while a function is traced."""
         n = self._row_splits.shape[0]
         return None if n is None else n - 1
 
     @property
     def static_nvals(self) -> int | None:
-        """How many values there are, if that is known while a function is traced."""
+        """The number of values, if it is known while a function is traced."""
         if self._nvals is not None and rows.is_known(self._nvals):
             return int(rows.array_of(self._nvals))
         return None if self._value_rowids is None else self._value_rowids.shape[0]
 
     @property
     def static_uniform_row_length(self) -> int | None:
-        """The length of all rows, if they are uniform and that is known while a function is traced."""
+        """The length of all rows, if they are uniform and it is known while a function is traced."""
         length = self._uniform_row_length
         return None if length is None or not rows.is_known(length) else int(rows.array_of(length))
 
     def is_uniform(self) -> bool:
-        """Whether it was made of rows of one length."""
+        """Whether it was made from rows of equal length."""
         return self._uniform_row_length is not None
 
     def with_dtype(self, dtype: Any) -> RowPartition:

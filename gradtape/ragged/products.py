@@ -1,4 +1,4 @@
-"""Products of matrices, counts, sums of embeddings, maps over rows."""
+"""Matrix products, counts, sums of embeddings, maps over rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def matmul(
     grad_b: bool = False,
     name: str | None = None,
 ) -> Any:
-    """`tf.matmul`, of each matrix of a batch by itself; they need not have the same shapes."""
+    """`tf.matmul` of each matrix of a batch; their shapes may differ."""
     if transpose_a and adjoint_a:
         raise ValueError("Only one of transpose_a and adjoint_a can be True.")
     if transpose_b and adjoint_b:
@@ -70,7 +70,7 @@ def _matmul(a: Any, b: Any, options: dict) -> Any:
     n = size_of(a)
     if size_of(b) != n:
         raise InvalidArgumentError("Batch dimensions of `a` and `b` do not have the same size.")
-    # The columns of the results have different numbers where those of `b` may have.
+    # The results have different numbers of columns if `b` may.
     across = options["transpose_b"] or options["adjoint_b"]
     ragged = isinstance(b, RaggedTensor) and (b.ragged_rank == 2 or across)
     parts = [tf.matmul(_matrix(a[i]), _matrix(b[i]), **options) for i in range(n)]
@@ -116,17 +116,17 @@ def bincount(
             arr.flat_values, weights, minlength, maxlength, dtype, binary_output=binary_output
         )
     flat = arr.flat_values
-    found = rows.array_of(flat if flat.dtype.is_integer else tf.cast(flat, tf.int32))
-    if found.size and found.min() < 0:
+    array = rows.array_of(flat if flat.dtype.is_integer else tf.cast(flat, tf.int32))
+    if array.size and array.min() < 0:
         raise InvalidArgumentError(
-            f"Input must be non-negative; got {found.min()} at {rows.first(found < 0)}."
+            f"Input must be non-negative; got {array.min()} at {rows.first(array < 0)}."
         )
-    count = int(found.max(initial=-1)) + 1
+    count = int(array.max(initial=-1)) + 1
     count = count if minlength is None else max(int(minlength), count)
     count = count if maxlength is None else min(int(maxlength), count)
     row = rows.ids_of(arr._row_partition.array())
-    inside = found < count
-    cells = row[inside] * count + found[inside]
+    inside = array < count
+    cells = row[inside] * count + array[inside]
     n = size_of(arr)
     if weights is not None:
         values = take(_same_rows(arr, weights).flat_values, np.flatnonzero(inside))
@@ -195,16 +195,16 @@ def embedding_lookup_sparse(
         sp_ids.shape.assert_is_compatible_with(sp_weights.shape)
     splits = sp_ids._row_partition.array()
     ids, count = rows.ids_of(splits), len(splits) - 1
-    found = tf.nn.embedding_lookup(params, sp_ids.flat_values, max_norm=max_norm)
-    shape = [-1, *[1] * (found.shape.rank - 1)]
-    weights = None if sp_weights is None else tf.cast(sp_weights.flat_values, found.dtype)
+    looked_up = tf.nn.embedding_lookup(params, sp_ids.flat_values, max_norm=max_norm)
+    shape = [-1, *[1] * (looked_up.shape.rank - 1)]
+    weights = None if sp_weights is None else tf.cast(sp_weights.flat_values, looked_up.dtype)
     if weights is not None:
-        found = found * tf.reshape(weights, shape)
-    total = tf.math.unsorted_segment_sum(found, ids, count)
+        looked_up = looked_up * tf.reshape(weights, shape)
+    total = tf.math.unsorted_segment_sum(looked_up, ids, count)
     if combiner == "sum":
         return total
     if weights is None:
-        share = tf.constant(np.maximum(np.diff(splits), 1), found.dtype)
+        share = tf.constant(np.maximum(np.diff(splits), 1), looked_up.dtype)
         return total / tf.reshape(share if combiner == "mean" else tf.sqrt(share), shape)
     if combiner == "mean":
         share = tf.math.unsorted_segment_sum(weights, ids, count)
@@ -224,7 +224,7 @@ def map_fn(
     name: str | None = None,
     fn_output_signature: Any = None,
 ) -> Any:
-    """`tf.map_fn` over the rows of ragged tensors; results are stacked, as ragged tensors where the signature says so."""
+    """`tf.map_fn` over the rows of ragged tensors; results are stacked, as ragged tensors if the signature says so."""
     flat = [as_values(x) for x in nest.flatten(elems)]
     sizes = [rows.array_of(x.nrows()) if isinstance(x, RaggedTensor) else x.shape[0] for x in flat]
     if len({int(n) for n in sizes}) > 1:
@@ -242,7 +242,7 @@ def map_fn(
 
 
 def _spec_of_row(elem: Any) -> Any:
-    """What `fn` gives if nothing else is said: what it is given."""
+    """The default spec of the results of `fn`: that of its arguments."""
     return as_values(elem)._type_spec._unbatch() if isinstance(elem, RaggedTensor) else as_values(elem).dtype
 
 
@@ -254,10 +254,10 @@ def _stacked(values: list, spec: Any) -> Any:
                 raise InvalidArgumentError(f"map_fn: fn gave {v}, which does not fit the signature {spec}.")
         whole = spec._batch(len(values))
         return stack(values).with_row_splits_dtype(whole.row_splits_dtype)
-    wanted = spec.dtype if isinstance(spec, TypeSpec) else tf.as_dtype(spec)  # type: ignore[attr-defined]
+    declared = spec.dtype if isinstance(spec, TypeSpec) else tf.as_dtype(spec)  # type: ignore[attr-defined]
     for v in values:
-        if v.dtype != wanted:
-            raise TypeError(f"map_fn: fn returned {v.dtype.name}, and its signature says {wanted.name}.")
+        if v.dtype != declared:
+            raise TypeError(f"map_fn: fn returned {v.dtype.name}, and its signature says {declared.name}.")
         if isinstance(v, RaggedTensor):
             raise ValueError(
                 "map_fn: fn returned a ragged tensor. Hint: fn_output_signature=tf.RaggedTensorSpec(...)."
@@ -266,7 +266,7 @@ def _stacked(values: list, spec: Any) -> Any:
 
 
 def _none_of(spec: Any) -> Any:
-    """What no results are stacked to."""
+    """The stack of no results."""
     if isinstance(spec, RaggedTensorSpec):
         whole = spec._batch(0)
         dims = [d or 0 for d in whole.shape[whole.ragged_rank + 1 :]] if whole.shape.rank else []

@@ -19,7 +19,7 @@ from gradtape.ragged.elementwise import binary
 from gradtape.ragged.making import as_values
 from gradtape.ragged.tensor import RaggedTensor, make, match_splits, positive_axis, rank_of
 
-# By kind: of a dense tensor, and of the rows that share an id.
+# By kind: for a dense tensor, and for rows that share an id.
 _DENSE = {"sum": tf.reduce_sum, "prod": tf.reduce_prod, "min": tf.reduce_min, "max": tf.reduce_max}
 _SEGMENTS = {
     "sum": tf.math.unsorted_segment_sum,
@@ -64,7 +64,7 @@ def _reduce(kind: str, x: Any, axis: Any, keepdims: Any) -> Any:
 
 
 def _segments(kind: str, data: Any, ids: Any, count: int) -> Any:
-    """Rows of data with the same id combined: rows that are ragged themselves element by element."""
+    """Combines rows of data with the same id; rows that are ragged themselves, element by element."""
     if isinstance(ids, RaggedTensor):
         if not isinstance(data, RaggedTensor):
             raise ValueError(
@@ -77,21 +77,21 @@ def _segments(kind: str, data: Any, ids: Any, count: int) -> Any:
         return _segments(kind, data._values, ids._values, count)
     if not isinstance(data, RaggedTensor):
         return _SEGMENTS[kind](data, ids, count)
-    found = rows.array_of(ids)
+    array = rows.array_of(ids)
     splits = data._row_partition.array()
-    if found.ndim != 1 or len(found) != len(splits) - 1:
+    if array.ndim != 1 or len(array) != len(splits) - 1:
         raise InvalidArgumentError(
-            f"segment_ids.shape must be a prefix of data.shape; got {found.shape}, and {len(splits) - 1} rows."
+            f"segment_ids.shape must be a prefix of data.shape; got {array.shape}, and {len(splits) - 1} rows."
         )
-    if (found >= count).any():
-        at = rows.first(found >= count)
-        raise InvalidArgumentError(f"segment_ids[{at}] = {found[at]} is out of range [0, {count})")
+    if (array >= count).any():
+        at = rows.first(array >= count)
+        raise InvalidArgumentError(f"segment_ids[{at}] = {array[at]} is out of range [0, {count})")
     lengths = np.diff(splits)
     out = np.zeros(want_room(count), splits.dtype)
-    used = found >= 0
-    np.maximum.at(out, found[used], lengths[used])
+    used = array >= 0
+    np.maximum.at(out, array[used], lengths[used])
     out_splits = rows.splits_of(out)
-    starts = np.where(used, out_splits[np.maximum(found, 0)], 0) if count else np.zeros_like(found)
+    starts = np.where(used, out_splits[np.maximum(array, 0)], 0) if count else np.zeros_like(array)
     inner = np.where(np.repeat(used, lengths), rows.ranges(starts, lengths), -1)
     return make(_segments(kind, data._values, inner, int(out_splits[-1])), out_splits)
 
@@ -162,14 +162,14 @@ def reduce_max(input_tensor: Any, axis: Any = None, keepdims: Any = False, name:
 
 
 def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: Any = False, name: str | None = None) -> Any:
-    """`tf.reduce_mean`; of a row without values it is NaN."""
+    """`tf.reduce_mean`; NaN for a row without values."""
     total = _reduce("sum", input_tensor, axis, keepdims)
     return _divided(total, _count(input_tensor, axis, keepdims))
 
 
 @one_call
 def _count(x: RaggedTensor, axis: Any, keepdims: Any) -> Any:
-    """How many values are added up."""
+    """The number of values that are summed."""
     if isinstance(axis, int) and axis == 1 and not isinstance(x._values, RaggedTensor) and not keepdims:
         lengths = tf.cast(x.row_lengths(), x.dtype)
         return tf.reshape(lengths, [-1, *[1] * (x._values.shape.rank - 1)])
@@ -179,7 +179,7 @@ def _count(x: RaggedTensor, axis: Any, keepdims: Any) -> Any:
 def reduce_variance(
     input_tensor: Any, axis: Any = None, keepdims: Any = False, name: str | None = None
 ) -> Any:
-    """`tf.math.reduce_variance`: the mean of the squares without the square of the mean."""
+    """`tf.math.reduce_variance`: the mean of the squares minus the square of the mean."""
     x = as_values(input_tensor)
     if x.dtype.is_complex:
         raise ValueError("reduce_variance is not supported for RaggedTensors with complex dtypes.")
@@ -209,7 +209,7 @@ def reduce_any(input_tensor: Any, axis: Any = None, keepdims: Any = False, name:
 
 def _logical(kind: str, x: Any, axis: Any, keepdims: Any) -> Any:
     numbers = x.with_flat_values(tf.cast(x.flat_values, tf.int32))
-    # The largest of no numbers is below zero: none of them is true.
+    # The maximum of no numbers is below zero, so an empty row gives False.
     return _mapped(lambda v: tf.greater(v, 0), _reduce(kind, numbers, axis, keepdims))
 
 
@@ -220,7 +220,7 @@ def _mapped(function: Callable, x: Any) -> Any:
 def reduce_logsumexp(
     input_tensor: Any, axis: Any = None, keepdims: Any = False, name: str | None = None
 ) -> Any:
-    """`tf.reduce_logsumexp`; of a row without values it is minus infinity."""
+    """`tf.reduce_logsumexp`; minus infinity for a row without values."""
     highest = _mapped(_finite, reduce_max(input_tensor, axis, keepdims=True))
     powers = _mapped(tf.exp, binary(tf.subtract, input_tensor, highest))
     total = _mapped(tf.math.log, reduce_sum(powers, axis, keepdims))
@@ -237,7 +237,7 @@ def _finite(x: Any) -> Any:
 
 
 def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
-    """`tf.nn.softmax`: of each row by itself."""
+    """`tf.nn.softmax` of each row."""
     axis = -1 if axis is None else axis
     highest = reduce_max(logits, axis, keepdims=True)
     powers = _mapped(tf.exp, binary(tf.subtract, logits, highest))

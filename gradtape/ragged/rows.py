@@ -1,8 +1,8 @@
-"""Arithmetic of row splits, on NumPy arrays: where rows start, which row a value is in, which values rows consist of.
+"""Arithmetic on row splits, as NumPy arrays: where rows start, the row of each value, the values of each row.
 
-A partition of n values into rows is an array of splits `[0, ..., n]`: row i is `values[splits[i]:splits[i + 1]]`. Where rows
-go is computed here; the values themselves move in one op that tapes follow, `take_runs` for whole pieces of rows, or
-`tf.gather`.
+A partition of n values into rows is an array of splits `[0, ..., n]`: row i is `values[splits[i]:splits[i + 1]]`.
+Positions are computed here; the values themselves move in one op that tapes record, `take_runs` for whole parts of
+rows, or `tf.gather`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from gradtape._src.tensors import conversion
 
 
 def is_known(value: Any) -> bool:
-    """Whether a tensor has values: it is not a symbol of a function that is being traced."""
+    """Whether a tensor has values, unlike the symbols of a function that is being traced."""
     return value._symbol is None
 
 
 def array_of(value: Any) -> np.ndarray:
-    """The elements of a tensor, not to be written to.
+    """The elements of a tensor, as a read-only array.
 
     Raises:
-      Untraceable: if there are none yet; the call is then made when they are there.
+      Untraceable: if there are none yet; the call is then made at run time.
     """
     if isinstance(value, _core.Tensor):
         if value._symbol is not None:
@@ -36,7 +36,7 @@ def array_of(value: Any) -> np.ndarray:
 
 
 def tensor_of(array: np.ndarray, dtype: Any = None) -> Any:
-    """An array as a tensor, of another integer type perhaps."""
+    """An array as a tensor, optionally of another integer type."""
     if dtype is not None and array.dtype != dtype.as_numpy_dtype:
         array = array.astype(dtype.as_numpy_dtype)
     return conversion.convert(array)
@@ -50,36 +50,36 @@ def splits_of(lengths: np.ndarray) -> np.ndarray:
 
 
 def lengths_of(ids: np.ndarray, count: int) -> np.ndarray:
-    """How many values each of `count` rows has, from the row that each value is in."""
+    """The number of values in each of `count` rows, from the row of each value."""
     return np.bincount(ids, minlength=want_room(max(count, int(ids.max(initial=-1)) + 1))).astype(ids.dtype)
 
 
 def ids_of(splits: np.ndarray) -> np.ndarray:
-    """For each value the row it is in."""
+    """The row of each value."""
     want_room(splits[-1])
     return np.repeat(np.arange(len(splits) - 1, dtype=splits.dtype), np.diff(splits))
 
 
 def offsets_of(splits: np.ndarray) -> np.ndarray:
-    """For each value its position in its row."""
+    """The position of each value in its row."""
     want_room(splits[-1])
     return np.arange(splits[-1], dtype=splits.dtype) - np.repeat(splits[:-1], np.diff(splits))
 
 
 def ranges(starts: np.ndarray, lengths: np.ndarray, step: Any = 1) -> np.ndarray:
-    """The numbers `start, start + step, ...` of several ranges, one after the other."""
+    """The numbers `start, start + step, ...` of several ranges, concatenated."""
     splits = splits_of(lengths)
     want_room(splits[-1])
     at = np.arange(splits[-1], dtype=splits.dtype)
     if isinstance(step, int):
-        found = np.repeat(starts - step * splits[:-1], lengths)
-        found += at if step == 1 else at * step
-        return found
+        out = np.repeat(starts - step * splits[:-1], lengths)
+        out += at if step == 1 else at * step
+        return out
     return np.repeat(starts, lengths) + (at - np.repeat(splits[:-1], lengths)) * step
 
 
 def counts(start: np.ndarray, limit: np.ndarray, step: Any) -> np.ndarray:
-    """How many numbers there are in `range(start, limit, step)`, at least none."""
+    """The number of elements in `range(start, limit, step)`, at least 0."""
     return np.maximum(-((start - limit) // step), 0)
 
 

@@ -75,7 +75,7 @@ class DynamicRaggedShape(CompositeTensor):
     def from_lengths(
         cls, lengths: Any, num_row_partitions: int | None = None, dtype: Any = tf.int64
     ) -> DynamicRaggedShape:
-        """The shape with these sizes: a number where all rows have one length, a tuple of lengths where they differ."""
+        """The shape with these sizes: a number if all rows have the same length, a tuple of lengths if they differ."""
         if not isinstance(lengths, (list, tuple)):
             raise ValueError("lengths should be a list")
         for x in lengths:
@@ -100,7 +100,7 @@ class DynamicRaggedShape(CompositeTensor):
 
     @classmethod
     def from_row_partitions(cls, row_partitions: Any, dtype: Any = None) -> DynamicRaggedShape:
-        """The shape of a ragged tensor of numbers with these partitions."""
+        """The shape of a ragged tensor of scalars with these partitions."""
         if not row_partitions:
             raise ValueError("row_partitions cannot be empty")
         last = row_partitions[-1].nvals()
@@ -122,7 +122,7 @@ class DynamicRaggedShape(CompositeTensor):
 
     @property
     def num_row_partitions(self) -> int:
-        """How many partitions there are."""
+        """The number of partitions."""
         return len(self._row_partitions)
 
     @property
@@ -142,7 +142,7 @@ class DynamicRaggedShape(CompositeTensor):
 
     @property
     def rank(self) -> int:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return self.inner_rank + self.num_row_partitions
 
     def is_uniform(self, axis: int) -> bool:
@@ -199,7 +199,7 @@ class DynamicRaggedShape(CompositeTensor):
         return tf.reduce_prod(self._inner_shape)
 
     def filled(self, make: Any) -> Any:
-        """A tensor of this shape, whose flat values `make` makes of their shape."""
+        """A tensor of this shape; `make` returns its flat values from their shape."""
         return RaggedTensor._from_nested_row_partitions(
             make(self._inner_shape), self._row_partitions, validate=False
         )
@@ -216,7 +216,7 @@ class DynamicRaggedShape(CompositeTensor):
 
 
 class DynamicRaggedShapeSpec(TypeSpec):
-    """What the shape of a ragged tensor looks like: the sizes of its partitions where they are uniform, how many others."""
+    """The spec of the shape of a ragged tensor: the sizes of uniform partitions, and the number of others."""
 
     __slots__ = ("_sizes", "_inner_rank", "_dtype")
 
@@ -225,7 +225,7 @@ class DynamicRaggedShapeSpec(TypeSpec):
 
     @property
     def value_type(self) -> type[DynamicRaggedShape]:
-        """The class of the values."""
+        """The class of the values it describes."""
         return DynamicRaggedShape
 
     def _serialize(self) -> tuple:
@@ -251,19 +251,19 @@ class DynamicRaggedShapeSpec(TypeSpec):
         return DynamicRaggedShape(partitions, inner, self._dtype)
 
     def _made_up(self, components: list, fixed: list[bool], style: int) -> list:
-        """Splits that fit each other and the shape, as `RaggedTensorSpec` makes them; see there."""
+        """Splits that are consistent with each other and the shape, as in `RaggedTensorSpec`."""
         inner, *nested = components
         if not nested:
             return components
         sizes = TensorShape([None, *self._sizes])
         spec = RaggedTensorSpec(sizes, tf.bool, len(nested), self._dtype)
-        flat, *made = spec._made_up(
+        flat, *all_splits = spec._made_up(
             [tf.zeros([nested[-1].shape[0]], tf.bool), *nested], [False, *fixed[1:]], style
         )
         if not fixed[0]:
             others = np.ones(self._inner_rank - 1, int)
             inner = rows.tensor_of(np.array([flat.shape[0], *others]), self._dtype)
-        return [inner, *made]
+        return [inner, *all_splits]
 
 
 def shape(input: Any, out_type: Any = None, name: str | None = None) -> DynamicRaggedShape:  # noqa: A002

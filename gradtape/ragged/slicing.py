@@ -1,4 +1,4 @@
-"""`rt[...]`: rows, ranges of rows and of columns, new axes."""
+"""`rt[...]`: rows, ranges of rows and columns, new axes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _ALL = slice(None)
 
 @one_call
 def getitem(rt: Any, key: Any) -> Any:
-    """The part of a ragged tensor that a key names.
+    """The part of a ragged tensor selected by a key.
 
-    As the keys of tensors: numbers, slices, `...` and `tf.newaxis`. A number in a ragged dimension other than the
-    outermost one is refused: some rows may not have it.
+    Keys are those of tensors: integers, slices, `...` and `tf.newaxis`. An integer in a ragged dimension other than
+    the outermost one is an error, since some rows may not have it.
     """
     return _rows(rt, list(key) if isinstance(key, (list, tuple)) else [key])
 
 
 def _rows(rt: Any, keys: list) -> Any:
-    """Keys from the outermost dimension on."""
+    """Applies keys from the outermost dimension on."""
     if not isinstance(rt, RaggedTensor):
         return rt[tuple(keys)] if keys else rt
     if not keys:
@@ -65,7 +65,7 @@ def _range_of_rows(rt: RaggedTensor, key: slice) -> RaggedTensor:
 
 
 def _columns(rt: Any, keys: list) -> Any:
-    """Keys for the dimensions after the outermost one."""
+    """Applies keys for the dimensions after the outermost one."""
     if not keys:
         return rt
     if not isinstance(rt, RaggedTensor):
@@ -94,7 +94,7 @@ def _columns(rt: Any, keys: list) -> Any:
 
 
 def _range_of_columns(rt: RaggedTensor, key: slice) -> RaggedTensor:
-    """In each row what Python's slice of a list would be."""
+    """Applies Python's slicing to each row."""
     key = _numbers(key)
     splits = rt._row_partition.array()
     lengths = np.diff(splits)
@@ -121,7 +121,7 @@ def _range_of_columns(rt: RaggedTensor, key: slice) -> RaggedTensor:
 
 
 def _without_ellipsis(keys: list, rank: int | None) -> list:
-    """The keys with one dimension of the ellipsis in front taken off."""
+    """The keys with one dimension of the leading ellipsis removed."""
     if rank is None:
         raise ValueError("Ellipsis not supported for unknown shape RaggedTensors")
     count = sum(key is not None for key in keys)
@@ -145,7 +145,7 @@ def _number(key: Any) -> int:
 
 
 def _numbers(key: slice) -> slice:
-    """A slice of numbers, from one that may have tensors in it."""
+    """A slice of numbers, from a slice that may contain tensors."""
     parts = []
     for part, words in ((key.start, "offsets"), (key.stop, "offsets"), (key.step, "strides")):
         try:

@@ -1,4 +1,4 @@
-"""`tf.RaggedTensorSpec`: what a ragged tensor looks like, and how it is taken apart into tensors and put together."""
+"""`tf.RaggedTensorSpec`: the spec of a ragged tensor; splits it into tensors and rebuilds it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from gradtape.ragged.tensor import RaggedTensor, make
 
 
 class RaggedTensorSpec(BatchableTypeSpec):
-    """What a ragged tensor looks like: an argument of a function, an element of a dataset.
+    """The spec of a ragged tensor: an argument of a function, an element of a dataset.
 
     Args:
-      shape: the sizes; None for those that are ragged or not known.
-      dtype: the type of the values.
-      ragged_rank: how many dimensions are ragged, or may be; all but the first if None. With 0 it describes tensors.
-      row_splits_dtype: int64 or int32.
+      shape: the sizes; None for ragged or unknown ones. dtype: the type of the values. ragged_rank: the number of
+      dimensions that may be ragged; all but the first if None. With 0 it describes dense tensors. row_splits_dtype:
+      int64 or int32.
 
     >>> import gradtape as tf
     >>> spec = tf.RaggedTensorSpec([None, None], tf.int32)
@@ -72,7 +71,7 @@ class RaggedTensorSpec(BatchableTypeSpec):
 
     @property
     def shape(self) -> TensorShape:
-        """The sizes; None for those that are ragged or not known."""
+        """The sizes; None for ragged or unknown ones."""
         return self._shape
 
     @property
@@ -82,7 +81,7 @@ class RaggedTensorSpec(BatchableTypeSpec):
 
     @property
     def ragged_rank(self) -> int:
-        """How many dimensions are ragged, or may be."""
+        """The number of dimensions that may be ragged."""
         return self._ragged_rank
 
     @property
@@ -97,11 +96,11 @@ class RaggedTensorSpec(BatchableTypeSpec):
 
     @property
     def value_type(self) -> Any:
-        """The class of the values."""
+        """The class of the values it describes."""
         return RaggedTensor if self._ragged_rank > 0 else tf.Tensor
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether a ragged tensor, or one of another spec, could be one of this spec."""
+        """Whether a ragged tensor, or one of another spec, fits this spec."""
         if self._ragged_rank == 0 and isinstance(spec_or_value, (tf.Tensor, TensorSpec)):
             return TensorSpec(self._shape, self._dtype).is_compatible_with(spec_or_value)
         return super().is_compatible_with(spec_or_value)
@@ -141,24 +140,24 @@ class RaggedTensorSpec(BatchableTypeSpec):
         return result
 
     def _made_up(self, components: list, fixed: list[bool], style: int) -> list:
-        """Tensors that a ragged tensor could be made of, of about the sizes of these; those that are fixed stay."""
+        """Consistent components for a ragged tensor, of about the given sizes; fixed components are kept."""
         if self._ragged_rank <= 0:
             return components
         flat, *nested = components
-        made = []
+        all_splits = []
         count = nested[0].shape[0] - 1
         for axis, splits in enumerate(nested, 1):
             below = nested[axis].shape[0] - 1 if axis < len(nested) else flat.shape[0]
             if not fixed[axis]:
                 size = None if self._shape.rank is None else self._shape[axis]
                 splits = rows.tensor_of(_made_up_splits(max(count, 0), below, size, style), splits.dtype)
-            made.append(splits)
+            all_splits.append(splits)
             count = int(rows.array_of(splits)[-1])
         if not fixed[0]:
             values = rows.array_of(flat)
             shape = (count, *values.shape[1:])
             flat = rows.tensor_of(np.resize(values, shape) if values.size else np.zeros(shape, values.dtype))
-        return [flat, *made]
+        return [flat, *all_splits]
 
     def _batch(self, batch_size: int | None) -> RaggedTensorSpec:
         self._refuse_flat_values_spec()
@@ -171,15 +170,15 @@ class RaggedTensorSpec(BatchableTypeSpec):
 
     def _stacked(self, values: Any) -> Any:
         """Values of this spec as the rows of one ragged tensor."""
-        found = [as_values(v) for v in values]
+        parts = [as_values(v) for v in values]
         if self._ragged_rank < 0:
-            return tf.stack(found)
+            return tf.stack(parts)
         dtype = self._row_splits_dtype.as_numpy_dtype
-        found = [as_ragged(v, self._ragged_rank, dtype) for v in found]
-        lengths = np.array([size_of(v) for v in found], dtype)
-        whole = self._batch(len(found))
-        made = make(rows_after_rows(found), rows.splits_of(lengths)).with_row_splits_dtype(dtype)
-        return whole._from_components(whole._to_components(made))
+        parts = [as_ragged(v, self._ragged_rank, dtype) for v in parts]
+        lengths = np.array([size_of(v) for v in parts], dtype)
+        whole = self._batch(len(parts))
+        stacked = make(rows_after_rows(parts), rows.splits_of(lengths)).with_row_splits_dtype(dtype)
+        return whole._from_components(whole._to_components(stacked))
 
     def _rows_at(self, value: Any, at: Any) -> Any:
         """The rows of a ragged tensor at a slice or at indices."""
@@ -203,7 +202,7 @@ class RaggedTensorSpec(BatchableTypeSpec):
 
 
 def _made_up_splits(count: int, below: int, size: int | None, style: int) -> np.ndarray:
-    """Splits of `below` values into `count` rows, in one of three ways; or of rows of one size."""
+    """Splits of `below` values into `count` rows, in one of three ways; or into rows of one size."""
     if size is not None:
         return np.arange(count + 1) * size
     if count == 0:

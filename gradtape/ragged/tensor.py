@@ -1,7 +1,7 @@
-"""`RaggedTensor`: values, and a partition of them into rows; what it is made of, and what shows it.
+"""`RaggedTensor`: values, and their partition into rows; its properties and its text.
 
-How it is made is in `making.py`; its operators, slices, conversions and reductions are in other modules beside this one, and
-`methods.py` puts them on the class.
+Its constructors are in `making.py`; its operators, slices, conversions and reductions are in other modules of this
+folder, and `methods.py` adds them to the class.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from gradtape.ragged.partitions import INTEGERS, INTERNAL, RowPartition
 class RaggedTensor(MadeOfRows, CompositeTensor):
     """A tensor whose rows may have different lengths.
 
-    It is made by `tf.ragged.constant` or one of its `from_...` methods, and consists of a tensor with the values of all
-    rows, one after the other (`values`), and the positions where rows begin and end (`row_splits`). `values` may be ragged
-    itself; then there are several ragged dimensions. Element-wise functions, operators, reductions, and functions that
-    move elements about (`tf.concat`, `tf.gather`, ...) take it as they take tensors, and tapes follow the values.
-
+    It is made by `tf.ragged.constant` or one of its `from_...` methods, and consists of a tensor with the values of
+    all rows, one after the other (`values`), and the positions at which rows begin and end (`row_splits`). If
+    `values` is ragged itself, there are several ragged dimensions. Element-wise functions, operators, reductions,
+    and functions that move elements (`tf.concat`, `tf.gather`, ...) accept it like a tensor, and tapes follow the
+    values.
     >>> import gradtape as tf
     >>> rt = tf.RaggedTensor.from_row_splits([3, 1, 4, 1, 5], [0, 2, 2, 5])
     >>> rt
@@ -42,14 +42,14 @@ class RaggedTensor(MadeOfRows, CompositeTensor):
 
     __slots__ = ("_values", "_row_partition", "__weakref__")
 
-    # NumPy must not treat it as an object array and add it to each element.
+    # Otherwise NumPy would treat it as an object array and add it to each element.
     __array_ufunc__ = None
     __array_priority__ = 200
 
     # Gradients are those of the values, in the same rows.
     __composite_gradient__ = WithValuesCompositeTensorGradient()
 
-    # What `methods.py` puts here.
+    # Added by `methods.py`.
     to_tensor: Callable[..., Any]
     to_sparse: Callable[..., Any]
     __getitem__: Callable[..., Any]
@@ -63,7 +63,7 @@ class RaggedTensor(MadeOfRows, CompositeTensor):
         self._values = values
         self._row_partition = row_partition
 
-    # ---- what it is -------------------------------------------------------------------------------
+    # ---- properties ------------------------------------------------------------------------------
 
     @property
     def dtype(self) -> dtypes.DType:
@@ -78,23 +78,23 @@ class RaggedTensor(MadeOfRows, CompositeTensor):
         return shape.concatenate(self._values.shape[1:])
 
     def get_shape(self) -> TensorShape:
-        """As `shape`."""
+        """The same as `shape`."""
         return self.shape
 
     @property
     def ragged_rank(self) -> int:
-        """How many dimensions are partitions into rows, the outermost one not counted."""
+        """The number of ragged partitions."""
         values = self._values
         return 1 + (values.ragged_rank if isinstance(values, RaggedTensor) else 0)
 
     @property
     def values(self) -> Any:
-        """The rows one after the other: a tensor, or a ragged tensor with one ragged dimension less."""
+        """All rows, concatenated: a tensor, or a ragged tensor with one ragged dimension less."""
         return self._values
 
     @property
     def flat_values(self) -> Any:
-        """The innermost values, without any partition."""
+        """The innermost values, a dense tensor."""
         values = self._values
         while isinstance(values, RaggedTensor):
             values = values._values
@@ -102,53 +102,53 @@ class RaggedTensor(MadeOfRows, CompositeTensor):
 
     @property
     def _nested_row_partitions(self) -> tuple[RowPartition, ...]:
-        found, values = [], self
+        partitions, values = [], self
         while isinstance(values, RaggedTensor):
-            found.append(values._row_partition)
+            partitions.append(values._row_partition)
             values = values._values
-        return tuple(found)
+        return tuple(partitions)
 
     @property
     def row_splits(self) -> Any:
-        """Where rows begin and end: row i is `values[row_splits[i]:row_splits[i + 1]]`."""
+        """The positions at which rows begin and end: row i is `values[row_splits[i]:row_splits[i + 1]]`."""
         return self._row_partition.row_splits()
 
     @property
     def nested_row_splits(self) -> tuple:
-        """The splits of all ragged dimensions, the outermost one first."""
+        """The splits of all ragged dimensions, outermost first."""
         return tuple([p.row_splits() for p in self._nested_row_partitions])
 
     @property
     def uniform_row_length(self) -> Any:
-        """The length of all rows if the dimension was made uniform, otherwise None."""
+        """The length of all rows if the dimension is uniform, otherwise None."""
         return self._row_partition.uniform_row_length()
 
     def value_rowids(self, name: str | None = None) -> Any:
-        """For each value the row it is in."""
+        """The row of each value."""
         return self._row_partition.value_rowids()
 
     def nested_value_rowids(self, name: str | None = None) -> tuple:
-        """The row ids of all ragged dimensions, the outermost one first."""
+        """The row ids of all ragged dimensions, outermost first."""
         return tuple([p.value_rowids() for p in self._nested_row_partitions])
 
     def nrows(self, out_type: Any = None, name: str | None = None) -> Any:
-        """How many rows there are."""
+        """The number of rows."""
         count = self._row_partition.nrows()
         return count if out_type is None else tf.cast(count, out_type)
 
     def row_starts(self, name: str | None = None) -> Any:
-        """Where each row begins."""
+        """The position at which each row begins."""
         return self._row_partition.row_starts()
 
     def row_limits(self, name: str | None = None) -> Any:
-        """Where each row ends."""
+        """The position at which each row ends."""
         return self._row_partition.row_limits()
 
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
-        """How many values each row has.
+        """The number of values in each row.
 
         Args:
-          axis: of which dimension; for an inner one the result is ragged.
+          axis: the dimension; for an inner one the result is ragged.
         """
         if axis not in (0, 1):
             axis = positive_axis(axis, self.shape.rank, bound="rank(self)")
@@ -162,11 +162,11 @@ class RaggedTensor(MadeOfRows, CompositeTensor):
         return self.with_values(tf.ones(shape[: axis - 1], self._row_partition.dtype) * shape[axis - 1])
 
     def nested_row_lengths(self, name: str | None = None) -> tuple:
-        """The row lengths of all ragged dimensions, the outermost one first."""
+        """The row lengths of all ragged dimensions, outermost first."""
         return tuple([p.row_lengths() for p in self._nested_row_partitions])
 
     def bounding_shape(self, axis: Any = None, name: str | None = None, out_type: Any = None) -> Any:
-        """The smallest shape of a dense tensor that has room for all rows.
+        """The smallest shape of a dense tensor that can hold all rows.
 
         Args:
           axis: an axis, or several, instead of all of them.
@@ -181,7 +181,7 @@ class RaggedTensor(MadeOfRows, CompositeTensor):
     # ---- other values, other splits ---------------------------------------------------------------
 
     def with_values(self, new_values: Any) -> RaggedTensor:
-        """The same rows with other values: as many as there are."""
+        """The same rows with other values, of the same number."""
         new_values = as_values(new_values)
         new_values.shape.with_rank_at_least(1)
         self._values.shape[:1].assert_is_compatible_with(new_values.shape[:1])
@@ -225,7 +225,7 @@ class RaggedTensor(MadeOfRows, CompositeTensor):
         return all(map(rows.is_known, (self.flat_values, *self.nested_row_splits)))
 
     def numpy(self) -> np.ndarray:
-        """The values as an array: of arrays, one for each row, if rows have different lengths."""
+        """The values as an array; if row lengths differ, an object array with an array for each row."""
         if not self._is_known():
             raise ValueError("RaggedTensor.numpy() is only supported in eager mode.")
         values = self._values.numpy()
@@ -272,7 +272,7 @@ def _text(x: Any) -> str:
 
 
 def _shortened(x: Any, most: int) -> str:
-    """Nested lists as `tf.print` shows them: the first and last `most` items of each; all if that is negative."""
+    """Nested lists in the form of `tf.print`: the first and last `most` items of each; all if it is negative."""
     if isinstance(x, list):
         inside = [_shortened(item, most) for item in x]
         if most >= 0 and len(x) > 2 * most:
@@ -287,26 +287,26 @@ def _shortened(x: Any, most: int) -> str:
 
 
 def is_ragged(value: Any) -> bool:
-    """Whether something is a ragged tensor."""
+    """Whether a value is a ragged tensor."""
     return isinstance(value, RaggedTensor)
 
 
 def make(values: Any, splits: np.ndarray, dtype: Any = None) -> RaggedTensor:
-    """A ragged tensor of values and an array of splits that are known to fit."""
+    """A ragged tensor from values and an array of splits that are known to fit."""
     return RaggedTensor(
         values, RowPartition(rows.tensor_of(splits, dtype), internal=INTERNAL), internal=INTERNAL
     )
 
 
 def rank_of(value: Any) -> int:
-    """The number of dimensions, which is known here."""
+    """The number of dimensions, which must be known."""
     rank = value.shape.rank
     assert rank is not None
     return rank
 
 
 def positive_axis(axis: Any, rank: int | None, name: str = "axis", bound: str = "ndims") -> int:
-    """An axis counted from the first one.
+    """The index of an axis, counted from the first.
 
     Raises:
       ValueError: if there is no such axis.
@@ -324,9 +324,9 @@ def positive_axis(axis: Any, rank: int | None, name: str = "axis", bound: str = 
 
 
 def match_splits(*tensors: Any) -> tuple:
-    """Refuses ragged tensors whose splits are of different integer types."""
-    found = {t._row_partition.dtype for t in tensors if isinstance(t, RaggedTensor)}
-    if len(found) > 1:
+    """Raises if ragged tensors have splits of different integer types."""
+    types = {t._row_partition.dtype for t in tensors if isinstance(t, RaggedTensor)}
+    if len(types) > 1:
         raise ValueError(
             "Input RaggedTensors have mismatched row_splits dtypes; use RaggedTensor.with_row_splits_dtype() to convert "
             "them to compatible dtypes."

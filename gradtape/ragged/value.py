@@ -1,4 +1,4 @@
-"""`tf.compat.v1.ragged.RaggedTensorValue`: a ragged tensor's arrays, as sessions of TensorFlow 1 gave them."""
+"""`tf.compat.v1.ragged.RaggedTensorValue`: the arrays of a ragged tensor, as returned by sessions of TensorFlow 1."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RaggedTensorValue:
 
     @property
     def ragged_rank(self) -> int:
-        """How many dimensions are ragged."""
+        """The number of ragged dimensions."""
         return len(self.nested_row_splits)
 
     @property

@@ -194,10 +194,10 @@ def _axes(op: str, x: Any, axes: Any, fft_length: Any) -> list[int]:
                 f"{op}: fft_length has more elements than the tensor axes: {list(x.shape)}"
             )
         return list(range(rank - count, rank))
-    found = [axis_of(op, a, rank) for a in ints_of(axes)]
-    if len(set(found)) != len(found):
-        raise InvalidArgumentError(f"{op}: axes must be different; got {found}")
-    return found
+    out = [axis_of(op, a, rank) for a in ints_of(axes)]
+    if len(set(out)) != len(out):
+        raise InvalidArgumentError(f"{op}: axes must be different; got {out}")
+    return out
 
 
 def _scales(op: str, norm: Any, size: int) -> tuple[float, float]:

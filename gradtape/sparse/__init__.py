@@ -1,11 +1,11 @@
-"""`tf.sparse`: tensors of which only the elements that are not 0 are kept.
+"""`tf.sparse`: tensors that store only their nonzero elements.
 
-In reading order: `tensor` (SparseTensor and its type), `ordering` (places as numbers), `arranging` (making, cutting,
-joining and reshaping), `arithmetic`, `reducing`, `products`, `crossing`, then what is found in other namespaces:
-`embedding` and `sequences` (tf.nn), `dispatch` (functions of tf that take sparse tensors, too).
+In reading order: `tensor` (SparseTensor and its spec), `ordering` (positions as numbers), `arranging` (creating,
+slicing, joining and reshaping), `arithmetic`, `reducing`, `products`, `crossing`; then functions of other
+namespaces: `embedding` and `sequences` (tf.nn), `dispatch` (functions of tf that support sparse tensors).
 
-The places of elements are looked at in NumPy, values go through ops: so gradients with respect to the values are there,
-and a function that is traced calls these functions when its sizes are known.
+The positions of elements are computed in NumPy, values go through ops, so gradients with respect to values exist;
+in a traced function, these functions are called when the sizes are known.
 """
 
 from __future__ import annotations

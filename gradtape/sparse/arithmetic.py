@@ -1,7 +1,7 @@
 """Sums, products, quotients and extrema of sparse tensors, and functions of their values.
 
-The operators `*` and `/` take a dense tensor that is broadcast to the shape of the sparse one: only its elements at
-the places of the sparse one count.
+The operators `*` and `/` accept a dense tensor, which is broadcast to the shape of the sparse one; only its
+elements at the positions of the sparse one are used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gradtape.sparse.tensor import SparseTensor, SparseTensorValue, as_sparse, m
 
 
 def _at_places(x: SparseTensor, y: Any) -> Any:
-    """The elements of `y`, broadcast to the shape of `x`, where `x` has elements."""
+    """The elements of `y`, broadcast to the shape of `x`, at the positions of `x`."""
     if y.ndim == 0:
         return y
     sizes = sizes_of(x)
@@ -55,14 +55,14 @@ def times(x: Any, y: Any) -> SparseTensor:
 def divided(x: Any, y: Any) -> SparseTensor:
     y = convert_to_tensor(y, x.dtype)
     values, by = x.values, _at_places(x, y)
-    if x.dtype.is_integer:  # as `/` of tensors does it
+    if x.dtype.is_integer:  # like `/` of dense tensors
         wide = dtypes.float32 if x.dtype.size < 4 else dtypes.float64
         values, by = cast(values, wide), cast(by, wide)
     return x.with_values(values / by)
 
 
 def _rtimes(x: SparseTensor, y: Any) -> Any:
-    # A number or an array on the left is refused, as in TensorFlow.
+    # As in TensorFlow, a number or an array on the left is an error.
     return times(x, y) if isinstance(y, (_core.Tensor, _core.Variable)) else NotImplemented
 
 
@@ -79,7 +79,7 @@ for _name, _operator in (
 
 
 def _want_alike(op: str, a: SparseTensor, b: SparseTensor) -> list[int]:
-    """The sizes of two tensors of one shape and type."""
+    """The common sizes of two tensors, which must have the same shape and type."""
     if a.dtype != b.dtype:
         raise InvalidArgumentError(
             f"cannot compute {op} as input #4(zero-based) was expected to be a {a.dtype.name} tensor but is a "
@@ -99,10 +99,10 @@ def _want_alike(op: str, a: SparseTensor, b: SparseTensor) -> list[int]:
 
 
 def add(a: Any, b: Any, threshold: Any = 0) -> Any:
-    """The sum of two tensors of one shape, at least one of them sparse; with a dense one it is dense.
+    """The sum of two tensors of one shape, at least one of them sparse; dense if one of them is.
 
     Args:
-      threshold: sums of an element of each of two sparse tensors are left out if their size is smaller.
+      threshold: sums with a smaller absolute value are left out, if both tensors are sparse.
 
     Raises:
       TypeError: if neither is sparse.
@@ -150,12 +150,12 @@ def _extremum(op: str, function: Callable, a: Any, b: Any) -> SparseTensor:
 
 
 def maximum(sp_a: Any, sp_b: Any, name: str | None = None) -> Any:
-    """The larger of two sparse tensors, element by element; an element that is missing in one is 0 there."""
+    """The element-wise maximum of two sparse tensors; missing elements count as 0."""
     return _extremum("SparseSparseMaximum", dense.maximum, sp_a, sp_b)
 
 
 def minimum(sp_a: Any, sp_b: Any, name: str | None = None) -> Any:
-    """The smaller of two sparse tensors, element by element; an element that is missing in one is 0 there."""
+    """The element-wise minimum of two sparse tensors; missing elements count as 0."""
     return _extremum("SparseSparseMinimum", dense.minimum, sp_a, sp_b)
 
 
@@ -163,17 +163,17 @@ def minimum(sp_a: Any, sp_b: Any, name: str | None = None) -> Any:
 
 
 def map_values(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """`op` of the values of sparse tensors among the arguments: a sparse tensor with their places.
+    """Applies `op` to the values of sparse tensors among the arguments; returns a sparse tensor at their positions.
 
     Raises:
       ValueError: if no argument is sparse, or the result has another length.
       InvalidArgumentError: if they do not have the same places.
     """
-    found = [x for x in nest.flatten((args, kwargs)) if isinstance(x, SparseTensor)]
-    if not found:
+    tensors = [x for x in nest.flatten((args, kwargs)) if isinstance(x, SparseTensor)]
+    if not tensors:
         raise ValueError("No SparseTensor in argument list of map_values")
-    first = found[0]
-    for x in found[1:]:
+    first = tensors[0]
+    for x in tensors[1:]:
         if sizes_of(x) != sizes_of(first):
             raise InvalidArgumentError(f"Mismatched shapes! {sizes_of(first)} and {sizes_of(x)}")
         if not np.array_equal(places_of(x), places_of(first)):
@@ -185,7 +185,7 @@ def map_values(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def softmax(sp_input: Any, name: str | None = None) -> Any:
-    """Softmax along the last axis of a tensor of rank 2 or more; elements that are missing count as minus infinity."""
+    """Softmax along the last axis, for rank 2 or more; missing elements count as minus infinity."""
     x = as_sparse(sp_input)
     if not x.dtype.is_floating:
         raise InvalidArgumentError(

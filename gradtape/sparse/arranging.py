@@ -1,4 +1,4 @@
-"""Sparse tensors made, taken apart, put together and laid out otherwise: their elements move, their values stay."""
+"""Creates, splits, joins and reshapes sparse tensors: elements move, values stay the same."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gradtape.sparse.tensor import SparseTensor, as_sparse, made, places_of, siz
 
 
 def from_dense(tensor: Any, name: str | None = None) -> Any:
-    """The elements of a dense tensor that are not 0, as a sparse tensor."""
+    """A sparse tensor with the nonzero elements of a dense one."""
     x = as_tensor(tensor)
     if x.ndim == 0:
         raise InvalidArgumentError("from_dense: WhereOp : Unhandled input dimensions: 0")
@@ -38,7 +38,7 @@ def from_dense(tensor: Any, name: str | None = None) -> Any:
 def to_dense(
     sp_input: Any, default_value: Any = None, validate_indices: Any = True, name: str | None = None
 ) -> Any:
-    """A sparse tensor as a dense one, with `default_value` (0) where it has no element.
+    """A dense tensor from a sparse one, with `default_value` (0) where there is no element.
 
     Raises:
       InvalidArgumentError: if a place is out of range and, with `validate_indices`, if one is repeated or not in
@@ -57,7 +57,7 @@ def to_dense(
 
 
 def to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None) -> Any:
-    """Truth values [..., vocab_size]: whether a number is among the values of a row of a sparse tensor."""
+    """Booleans [..., vocab_size]: whether a number is among the values of a row of a sparse tensor."""
     x = as_sparse(sp_input)
     sizes = [*sizes_of(x)[:-1], int(array_of(vocab_size))]
     places = np.column_stack([places_of(x)[:, :-1], array_of(cast(x.values, dtypes.int64))])
@@ -85,7 +85,7 @@ def _integer(value: Any, name: str) -> int:
 
 
 def _taken(x: SparseTensor, places: np.ndarray, order: np.ndarray | None, sizes: Any) -> SparseTensor:
-    """The elements of `x` at new places, in another order."""
+    """The elements of `x` at new positions, in another order."""
     if order is None:
         return made(places, x.values, sizes)
     return made(places[order], gather(x.values, order), sizes)
@@ -99,7 +99,7 @@ def reorder(sp_input: Any, name: str | None = None) -> Any:
 
 
 def reshape(sp_input: Any, shape: Any, name: str | None = None) -> Any:
-    """A sparse tensor in another shape, in which one size may be -1: what is left."""
+    """A sparse tensor in another shape, in which one size may be -1, which is inferred."""
     x = as_sparse(sp_input)
     old, new = sizes_of(x), array_of(cast(shape, dtypes.int64))
     if new.ndim != 1:
@@ -143,7 +143,7 @@ def reshape(sp_input: Any, shape: Any, name: str | None = None) -> Any:
 
 
 def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> Any:
-    """A sparse tensor with its axes in the order `perm`, by default turned round."""
+    """A sparse tensor with its axes in the order `perm`, by default reversed."""
     x = as_sparse(sp_input)
     sizes = sizes_of(x)
     rank = len(sizes)
@@ -171,7 +171,7 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Any
 
 
 def reset_shape(sp_input: Any, new_shape: Any = None) -> Any:
-    """A sparse tensor whose shape is `new_shape`, or just as large as its elements need."""
+    """A sparse tensor with the shape `new_shape`, by default the smallest that contains its elements."""
     x = as_sparse(sp_input)
     places, sizes = places_of(x), sizes_of(x)
     if new_shape is None:
@@ -202,7 +202,7 @@ def retain(sp_input: Any, to_retain: Any) -> Any:
 
 
 def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> Any:
-    """The elements between `start` and `start + size` (or the end), with places counted from `start`."""
+    """The elements between `start` and `start + size` (or the end), with positions relative to `start`."""
     x = as_sparse(sp_input)
     sizes = sizes_of(x)
     begin, length = (array_of(convert_to_tensor(v, dtypes.int64)) for v in (start, size))
@@ -222,7 +222,7 @@ def _cut(x: SparseTensor, places: np.ndarray, begin: np.ndarray, length: np.ndar
 
 
 def split(sp_input: Any = None, num_split: Any = None, axis: Any = None, name: str | None = None) -> Any:
-    """A sparse tensor in `num_split` parts along `axis`; the first ones are larger by 1 if it does not divide.
+    """Splits a sparse tensor into `num_split` parts along `axis`; if sizes differ, the first ones are larger by 1.
 
     Returns:
       A list of sparse tensors.
@@ -263,10 +263,10 @@ def mask(a: Any, mask_indices: Any, name: str | None = None) -> Any:
 
 
 def concat(axis: Any, sp_inputs: Any, expand_nonconcat_dims: Any = False, name: str | None = None) -> Any:
-    """Sparse tensors after one another along `axis`.
+    """Concatenates sparse tensors along `axis`.
 
     Args:
-      expand_nonconcat_dims: whether the other sizes may differ; the result then has the largest.
+      expand_nonconcat_dims: whether the other sizes may differ; the result then has the largest ones.
     """
     if not isinstance(sp_inputs, (list, tuple)):
         raise TypeError("Inputs must be a list or tuple.")
@@ -314,10 +314,10 @@ def concat(axis: Any, sp_inputs: Any, expand_nonconcat_dims: Any = False, name: 
 
 
 def fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) -> Any:
-    """A sparse tensor with `default_value` at the beginning of each row that has no element, and which rows these are.
+    """Adds `default_value` at the beginning of each row without elements; also returns which rows these are.
 
     Returns:
-      The sparse tensor, its elements row by row, and a vector of truth values.
+      The sparse tensor, with elements in row order, and a vector of booleans.
     """
     x = as_sparse(sp_input)
     default = convert_to_tensor(default_value, x.dtype)

@@ -1,6 +1,7 @@
-"""Sparse tensors as strings, so that they can be stacked and cut: how `tf.map_fn` and datasets hold a batch of them.
+"""Sparse tensors encoded as strings, so that they can be stacked and sliced: `tf.map_fn` and datasets store batches
+this way.
 
-A box is three strings: the bytes of the indices, of the values and of the shape. TensorFlow has variants for this.
+A box is three strings: the bytes of the indices, of the values and of the shape. TensorFlow uses variants for this.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ def stacked(boxes: list[list[bytes]], shape: list[int]) -> _core.Tensor:
 
 
 def opened(strings: Any, dtype: Any) -> tuple[np.ndarray, Any, list[int]]:
-    """The places, values and sizes of one sparse tensor that has all in a tensor of boxes, each at its place.
+    """One sparse tensor from a tensor of boxes, each placed at its own position: positions, values and sizes.
 
-    Sizes are the largest of those of the parts.
+    Its sizes are the largest of those of the parts.
     """
     boxes = text.array_of(strings)
     lead = boxes.shape[:-1]
@@ -64,7 +65,7 @@ def _bytes_of(values: Any) -> bytes:
 
 
 def _plain(values: Any) -> Any:
-    # NumPy has no bfloat16 of its own.
+    # NumPy has no bfloat16.
     return bitcast(values, dtypes.uint16) if values.dtype is dtypes.bfloat16 else values
 
 

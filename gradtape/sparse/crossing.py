@@ -1,4 +1,4 @@
-"""Crosses of features: every combination of the values that several tensors have in a row, as text or as a hash."""
+"""Crosses of features: all combinations of the values of several tensors in a row, as strings or hashes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEFAULT_KEY = 0xDECAFCAFFE
 
 
 def _columns(inputs: Any, words: str) -> tuple[list[dict[int, list]], int]:
-    """For each tensor, the sparse ones first, the values of each row that has some; how many rows there are."""
+    """For each tensor, sparse ones first, the values of each nonempty row; and the number of rows."""
     if not isinstance(inputs, (list, tuple)):
         raise TypeError("Inputs must be a list")
     if not all(isinstance(x, (SparseTensor, _core.Tensor)) for x in inputs):
@@ -54,21 +54,21 @@ def _columns(inputs: Any, words: str) -> tuple[list[dict[int, list]], int]:
 
 
 def _crossed(columns: list, height: int, join: Any) -> tuple[np.ndarray, list, list[int]]:
-    """The combinations of each row: their places, what `join` makes of them, and the shape."""
+    """The combinations of each row: their positions, the results of `join`, and the shape."""
     places, values, widest = [], [], 0
     for row in sorted(set.intersection(*map(set, columns))) if columns else []:
-        found = [join(c) for c in itertools.product(*(rows[row] for rows in columns))]
-        places += [(row, k) for k in range(len(found))]
-        values += found
-        widest = max(widest, len(found))
+        crossed = [join(c) for c in itertools.product(*(rows[row] for rows in columns))]
+        places += [(row, k) for k in range(len(crossed))]
+        values += crossed
+        widest = max(widest, len(crossed))
     return np.array(places, np.int64).reshape(-1, 2), values, [height, widest]
 
 
 def cross(inputs: Any, name: str | None = None, separator: Any = None) -> Any:
-    """Texts of all combinations of the values in each row of several matrices, sparse or dense.
+    """Strings for all combinations of the values in each row of several matrices, sparse or dense.
 
     Args:
-      separator: what stands between the parts, `_X_` by default.
+      separator: inserted between the parts, `_X_` by default.
 
     Returns:
       A sparse tensor of strings.
@@ -85,8 +85,8 @@ def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None, name: 
     """Hashes of all combinations of the values in each row of several matrices, sparse or dense.
 
     Args:
-      num_buckets: the remainder by it is taken; with 0, that by 2^63 - 1.
-      hash_key: where the hash starts.
+      num_buckets: hashes are taken modulo this number; modulo 2^63 - 1 if it is 0.
+      hash_key: the initial value of the hash.
 
     Returns:
       A sparse tensor of int64.
@@ -109,7 +109,7 @@ def _mixed(x: int) -> int:
 
 
 def _joined(a: int, b: int) -> int:
-    """One fingerprint of two."""
+    """Combines two fingerprints."""
     out = a ^ _MULTIPLIER
     out ^= _mixed(b * _MULTIPLIER & _MASK) * _MULTIPLIER & _MASK
     out = out * _MULTIPLIER & _MASK

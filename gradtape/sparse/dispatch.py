@@ -1,4 +1,4 @@
-"""Functions of tf that take sparse tensors, too: those of which TensorFlow says so, and no others."""
+"""Functions of tf that support sparse tensors: exactly those that TensorFlow documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradtape.sparse.arithmetic import divided
 from gradtape.sparse.reducing import dense_bincount
 from gradtape.sparse.tensor import SparseTensor, SparseTensorValue, as_sparse, sizes_of
 
-# 0 stays 0, so the values alone change.
+# Functions that map 0 to 0, so only the values change.
 _OF_VALUES = (
     "abs negative asinh sin tan atan asin atanh sign square sqrt math.erf tanh math.bessel_i0e math.bessel_i1e"
 ).split()
@@ -23,7 +23,7 @@ _OF_VALUES = (
 
 def _on_values(function: Callable) -> Callable:
     def apply(*args: Any, **kwargs: Any) -> Any:
-        x, *rest = args or (kwargs.pop(next(iter(kwargs))),)  # by whichever name
+        x, *rest = args or (kwargs.pop(next(iter(kwargs))),)  # by any name
         if not isinstance(x, SparseTensor):
             return NotImplemented
         return x.with_values(function(x.values, *rest, **kwargs))
@@ -48,7 +48,7 @@ def _rank(input: Any, name: str | None = None) -> Any:
 
 
 def _zeros_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
-    # TensorFlow makes a dense tensor if it is told the type, and refuses otherwise.
+    # TensorFlow returns a dense tensor if the type is given, and raises otherwise.
     return NotImplemented if dtype is None else zeros(sizes_of(input), dtype)
 
 
@@ -59,7 +59,7 @@ def _part_by_part(function: Callable) -> Callable:
     return apply
 
 
-# What a public function means for sparse tensors. The backend of Keras adds its own.
+# The implementation of each public function for sparse tensors. The Keras backend adds its own.
 TABLE: dict[Any, Callable] = {
     **{PUBLIC[name]: _on_values(PUBLIC[name]) for name in _OF_VALUES},
     **{PUBLIC[name]: _part_by_part(PUBLIC[name]) for name in ("identity", "stop_gradient")},
@@ -76,8 +76,8 @@ TABLE: dict[Any, Callable] = {
 
 
 def _handle(function: Any, args: tuple, kwargs: dict) -> Any:
-    found = TABLE.get(function)
-    return NotImplemented if found is None else found(*args, **kwargs)
+    implementation = TABLE.get(function)
+    return NotImplemented if implementation is None else implementation(*args, **kwargs)
 
 
 dispatch.register(SparseTensor, _handle)

@@ -21,18 +21,18 @@ from gradtape.sparse.tensor import SparseTensor
 
 
 def _combine(params: Any, ids: Any, rows: Any, weights: Any, combiner: Any, max_norm: Any, count: Any) -> Any:
-    """For each of `count` rows the combined embeddings of its ids."""
+    """The combined embeddings of the ids in each of `count` rows."""
     combiner = "mean" if combiner is None else combiner
     if combiner not in ("mean", "sqrtn", "sum"):
         raise ValueError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {combiner}")
-    found = embedding_lookup(params, ids, max_norm)
-    w = None if weights is None else casting.cast(as_tensor(weights), found.dtype)
-    column = [-1] + [1] * (found.ndim - 1)
-    total = unsorted_segment_sum(found if w is None else found * reshape(w, column), rows, count)
+    looked_up = embedding_lookup(params, ids, max_norm)
+    w = None if weights is None else casting.cast(as_tensor(weights), looked_up.dtype)
+    column = [-1] + [1] * (looked_up.ndim - 1)
+    total = unsorted_segment_sum(looked_up if w is None else looked_up * reshape(w, column), rows, count)
     if combiner == "sum":
         return total
     if w is None:
-        w = casting.cast(as_tensor(np.ones(ids.shape[0])), found.dtype)
+        w = casting.cast(as_tensor(np.ones(ids.shape[0])), looked_up.dtype)
     by = unsorted_segment_sum(w if combiner == "mean" else square(w), rows, count)
     return divide_no_nan(total, reshape(by if combiner == "mean" else sqrt(by), column))
 
@@ -47,14 +47,14 @@ def embedding_lookup_sparse(
     name: str | None = None,
     allow_fast_lookup: Any = False,
 ) -> Any:
-    """For each row of sparse `sp_ids` the sum (mean, sum by the root of the number) of the embeddings of its ids.
+    """For each row of sparse `sp_ids`, the sum (mean, or sum divided by the root of the number) of its embeddings.
 
     Args:
       params: the table, or a list of its parts.
       sp_ids: a SparseTensor of ids, every row with at least one.
       sp_weights: a SparseTensor of weights at the same places, or None for 1.
       combiner: "mean" (the default), "sum" or "sqrtn".
-      max_norm: embeddings whose norm is larger are scaled down to it.
+      max_norm: embeddings with a larger norm are scaled down to this norm.
     """
     if not isinstance(sp_ids, SparseTensor):
         raise TypeError(f"sp_ids must be SparseTensor, got {type(sp_ids)}")
@@ -79,7 +79,7 @@ def safe_embedding_lookup_sparse(
     name: str | None = None,
     allow_fast_lookup: Any = False,
 ) -> Any:
-    """As `embedding_lookup_sparse`; ids below 0 and weights of 0 or less are left out.
+    """Like `embedding_lookup_sparse`; ids below 0 and weights of 0 or less are ignored.
 
     Rows without any id get the embedding of `default_id`, or zeros.
     """

@@ -1,4 +1,4 @@
-"""Places of sparse tensors as numbers: their order, which of them are the same, and what is wrong with them."""
+"""Positions of sparse tensors as numbers: their order, duplicates, and checks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gradtape._src.base.errors import InvalidArgumentError
 
 
 def keys_of(places: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """A number for each place, in row-major order: its offset in the whole, or its rank among all places if the
-    whole is too large for offsets."""
+    """A number for each position, in row-major order: its offset in the dense tensor, or its rank among all
+    positions if offsets would overflow."""
     if prod(sizes) < 2**63:
         steps = np.array([prod(sizes[axis + 1 :]) for axis in range(len(sizes))], np.int64)
         return places @ steps
@@ -20,7 +20,7 @@ def keys_of(places: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
 
 
 def places_at(offsets: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """The places at offsets in a tensor of these sizes."""
+    """The positions at given offsets in a tensor of these sizes."""
     return (
         np.stack(np.unravel_index(offsets, tuple(sizes)), axis=-1)
         if sizes
@@ -29,13 +29,13 @@ def places_at(offsets: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
 
 
 def order_of(places: np.ndarray, sizes: Sequence[int]) -> np.ndarray | None:
-    """The permutation that puts places into row-major order; None if they are."""
+    """The permutation that sorts positions into row-major order; None if they are sorted."""
     keys = keys_of(places, sizes)
     return None if (keys[1:] >= keys[:-1]).all() else np.argsort(keys, kind="stable")
 
 
 def union(places: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """All places of several tensors, in order, and where among them those of each are."""
+    """All positions of several tensors, sorted, and the indices of each tensor's positions among them."""
     together = np.concatenate(places)
     _, first, inverse = np.unique(keys_of(together, sizes), return_index=True, return_inverse=True)
     ends = np.cumsum([len(p) for p in places])
@@ -43,7 +43,7 @@ def union(places: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarra
 
 
 def check_inside(op: str, places: np.ndarray, sizes: Sequence[int]) -> None:
-    """Refuses places out of range."""
+    """Raises if positions are out of range."""
     outside = ((places < 0) | (places >= np.asarray(sizes, np.int64))).any(axis=1)
     if outside.any():
         at = int(outside.argmax())
@@ -53,7 +53,7 @@ def check_inside(op: str, places: np.ndarray, sizes: Sequence[int]) -> None:
 
 
 def check_order(op: str, places: np.ndarray, sizes: Sequence[int]) -> None:
-    """Refuses places that are out of range, repeated, or not in row-major order."""
+    """Raises if positions are out of range, repeated, or not in row-major order."""
     check_inside(op, places, sizes)
     keys = keys_of(places, sizes)
     wrong = keys[1:] <= keys[:-1]

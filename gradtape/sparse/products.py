@@ -21,10 +21,10 @@ from gradtape.sparse.tensor import SparseTensor, SparseTensorValue, as_sparse, r
 def sparse_dense_matmul(
     sp_a: Any, b: Any, adjoint_a: Any = False, adjoint_b: Any = False, name: str | None = None
 ) -> Any:
-    """The product of a sparse matrix and a dense one, or of a dense one and a sparse one; it is dense.
+    """The dense product of a sparse and a dense matrix, in either order.
 
-    Elements may come in any order, and those at the same place add up; it is fastest in row-major order. There are
-    gradients with respect to the values and the dense matrix.
+    Elements may come in any order, and elements at the same position are summed; row-major order is fastest. There
+    are gradients with respect to the values and the dense matrix.
 
     Args:
       adjoint_a, adjoint_b: take the conjugate transpose of a matrix first.
@@ -32,7 +32,7 @@ def sparse_dense_matmul(
     if isinstance(b, (SparseTensor, SparseTensorValue)) and not isinstance(
         sp_a, (SparseTensor, SparseTensorValue)
     ):
-        # The product of the adjoints in turn, and its adjoint.
+        # Swaps the order of the product by taking adjoints.
         return adjoint(sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a))
     a = as_sparse(sp_a)
     b = as_tensor(b, a.values)
@@ -61,10 +61,10 @@ def sampled_addmm(
     alpha: Any = 1.0,
     output_type: Any = dtypes.float32,
 ) -> Any:
-    """`alpha (mat1 @ mat2) + beta values` at the places `indices` of a matrix, or of each of a batch of them.
+    """`alpha (mat1 @ mat2) + beta values` at the positions `indices` of a matrix, or of each of a batch of them.
 
     Returns:
-      The places, the new values, and the shape.
+      The positions, the new values, and the shape.
     """
     shape = convert_to_tensor(dense_shape, dtypes.int32)
     places = convert_to_tensor(indices)
@@ -75,5 +75,5 @@ def sampled_addmm(
         steps = np.arange(count).reshape(*x.shape[:-2], 1, 1) * np.array([x.shape[-2], y.shape[-2]])
         pairs = reshape(places + as_tensor(steps, places), [-1, 2])
         x, y = reshape(x, [-1, x.shape[-1]]), reshape(y, [-1, y.shape[-1]])
-    found = reshape(sparse_dots(pairs, x, y), values.shape)
-    return places, alpha * found + beta * values, shape
+    dots = reshape(sparse_dots(pairs, x, y), values.shape)
+    return places, alpha * dots + beta * values, shape

@@ -1,4 +1,4 @@
-"""Sums and maxima over axes of sparse tensors, sums of rows that indices name, and counts of values."""
+"""Sums and maxima over axes of sparse tensors, sums of indexed rows, and counts of values."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse:
                 f"{op}: Invalid reduction dimension {a}, for input with {rank} dimensions."
             )
     gone = {int(a) % rank for a in axes}
-    kept = [d for d in range(rank) if d not in gone]
-    inner, outer = [sizes[d] for d in kept], [1 if d in gone else n for d, n in enumerate(sizes)]
+    remaining = [d for d in range(rank) if d not in gone]
+    inner, outer = [sizes[d] for d in remaining], [1 if d in gone else n for d, n in enumerate(sizes)]
     shape = outer if keepdims else inner
     check_inside(op, places, sizes)
-    keys = keys_of(places[:, kept], inner) if kept else np.zeros(len(places), np.int64)
+    keys = keys_of(places[:, remaining], inner) if remaining else np.zeros(len(places), np.int64)
     if not output_is_sparse:
         n = want_room(*inner, item=x.dtype.size)
         if not largest:
@@ -48,13 +48,13 @@ def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse:
     values = (unsorted_segment_max if largest else unsorted_segment_sum)(
         x.values, group.reshape(-1), len(first)
     )
-    if not output_is_sparse:  # where there are no elements, the maximum is 0
+    if not output_is_sparse:  # without elements, the maximum is 0
         return reshape(unsorted_segment_sum(values, keys[first], n), shape)
     if keepdims:
         new = places[first].copy()
         new[:, sorted(gone)] = 0
     else:
-        new = places[first][:, kept]
+        new = places[first][:, remaining]
     return made(new, values, shape)
 
 
@@ -92,7 +92,7 @@ reduce_max = _reduction(
 def _segments(
     op: str, data: Any, indices: Any, segment_ids: Any, num_segments: Any
 ) -> tuple[Any, np.ndarray, int]:
-    """The rows that indices name, their segments, and how many there are."""
+    """The indexed rows, their segments, and the number of segments."""
     x, at, ids = as_tensor(data), array_of(as_tensor(indices)), array_of(as_tensor(segment_ids))
     if at.ndim != 1 or ids.ndim != 1 or at.size != ids.size:
         raise InvalidArgumentError(f"{op}: segment_ids and indices should have same size.")
@@ -115,7 +115,7 @@ def _segments(
 
 
 def _segment_reduction(op: str, divisor: Callable | None, doc: str) -> Callable:
-    """A sum of the rows of each segment, divided by a function of their number."""
+    """A sum over the rows of each segment, divided by a function of their number."""
 
     def reduced(
         data: Any,
@@ -167,14 +167,13 @@ def bincount(
     binary_output: Any = False,
     name: str | None = None,
 ) -> Any:
-    """How often each integer occurs, as a sparse tensor; only integers that do are there.
+    """The number of occurrences of each integer, as a sparse tensor without the integers that do not occur.
 
     Args:
-      values: integers that are not negative, of rank 1 or 2, or a sparse matrix of them.
-      weights: what each counts, in place of 1; of the same shape.
-      axis: -1 counts in each row, 0 or None in all.
-      minlength, maxlength: the length of the result at least and at most; integers beyond it are left out.
-      binary_output: 1 for an integer that occurs, however often.
+      values: nonnegative integers, of rank 1 or 2, or a sparse matrix of them. weights: the weight of each value,
+      instead of 1; of the same shape. axis: -1 counts in each row, 0 or None in all rows together. minlength,
+      maxlength: limits for the length of the result; larger integers are left out. binary_output: 1 for each
+      integer that occurs, however often.
     """
     if axis not in (None, 0, -1):
         raise ValueError(
@@ -207,7 +206,7 @@ def bincount(
 
 
 def _counted(values: Any, weights: Any, axis: Any) -> tuple[np.ndarray, np.ndarray, Any, int | None, Any]:
-    """The row, the integer and the weight of each value; the number of rows, None if they count as one; the type."""
+    """The row, integer and weight of each value; the number of rows, None if they count as one; the type."""
     if isinstance(values, (SparseTensor, SparseTensorValue)):
         x: Any = as_sparse(values)
         places, numbers = places_of(x), array_of(x.values)
@@ -251,7 +250,7 @@ def dense_bincount(
     axis: Any = None,
     binary_output: Any = False,
 ) -> Any:
-    """`tf.math.bincount` of a sparse tensor: elements that are missing do not count."""
+    """`tf.math.bincount` of a sparse tensor: missing elements do not count."""
     x = as_sparse(arr)
     w = None if weights is None else as_sparse(weights)
     if axis != -1 or len(sizes_of(x)) < 2:

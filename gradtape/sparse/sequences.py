@@ -1,4 +1,4 @@
-"""Decoders of connectionist temporal classification (the best path, a beam search), and distances between sequences."""
+"""Decoders for connectionist temporal classification (best path, beam search), and edit distances."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ def ctc_greedy_decoder(
     """The labels of the most likely class at each step.
 
     Args:
-      inputs: logits [time, batch, classes].
-      sequence_length: how many steps of each example count.
-      merge_repeated: whether a class that repeats counts once (unless a blank is between).
-      blank_index: the class that stands for no label; the last by default, negative ones count from the end.
+      inputs: logits [time, batch, classes]. sequence_length: the number of steps of each example. merge_repeated:
+      whether a repeated class counts once (unless there is a blank in between). blank_index: the class that means
+      no label; the last by default, negative indices count from the end.
 
     Returns:
       A list with one SparseTensor [batch, length] of labels, and the negated sums of the largest logits [batch, 1].
@@ -76,7 +75,7 @@ def ctc_greedy_decoder(
 def ctc_beam_search_decoder(
     inputs: Any, sequence_length: Any, beam_width: Any = 100, top_paths: Any = 1
 ) -> Any:
-    """The most likely label sequences, found by a search that keeps `beam_width` of them; the last class is the blank.
+    """The most likely label sequences, by a beam search of width `beam_width`; the last class is the blank.
 
     Returns:
       A list of `top_paths` SparseTensors [batch, length] of labels, and their log-probabilities [batch, top_paths].
@@ -91,7 +90,7 @@ def ctc_beam_search_decoder(
 def edit_distance(
     hypothesis: Any, truth: Any, normalize: Any = True, name: str | None = "edit_distance"
 ) -> Any:
-    """How many labels have to be changed, put in or left out to make each hypothesis the truth (Levenshtein 1966).
+    """The number of changes, insertions and deletions that turn each hypothesis into the truth (Levenshtein 1966).
 
     Args:
       hypothesis, truth: SparseTensors of sequences along the last axis.

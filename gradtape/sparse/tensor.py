@@ -1,4 +1,4 @@
-"""`tf.SparseTensor`: the places and values of the elements that are not 0; its type, and its form of TensorFlow 1."""
+"""`tf.SparseTensor`: the positions and values of nonzero elements; its spec, and its form in TensorFlow 1."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gradtape.sparse import boxes
 
 
 class SparseTensorValue(NamedTuple):
-    """A sparse tensor whose parts are arrays, as sessions of TensorFlow 1 gave them."""
+    """A sparse tensor whose parts are arrays, as returned by sessions of TensorFlow 1."""
 
     indices: Any
     values: Any
@@ -31,9 +31,9 @@ class SparseTensorValue(NamedTuple):
 
 
 class SparseTensor(CompositeTensor):
-    """The elements of a tensor that are not 0: `values[i]` at `indices[i]` of a tensor of shape `dense_shape`.
+    """The nonzero elements of a tensor: `values[i]` at `indices[i]` of a tensor of shape `dense_shape`.
 
-    Functions expect the elements in row-major order, as `tf.sparse.reorder` puts them.
+    Functions expect the elements in row-major order; `tf.sparse.reorder` sorts them.
 
     Args:
       indices: int64 of shape `[n, rank]`.
@@ -49,7 +49,7 @@ class SparseTensor(CompositeTensor):
 
     _is_tensor = True
 
-    # NumPy must not treat it as an object array and multiply it element by element.
+    # Otherwise NumPy would treat it as an object array and multiply element by element.
     __array_ufunc__ = None
     _rows: Any = None  # see rows_of
 
@@ -60,16 +60,16 @@ class SparseTensor(CompositeTensor):
         places, sizes = self._indices.shape.with_rank(2), self._dense_shape.shape.with_rank(1)
         _same_size(places[0], self._values.shape.with_rank(1)[0])
         _same_size(places[1], sizes[0])
-        known = get_static_value(self._dense_shape)
-        if known is None:
+        static = get_static_value(self._dense_shape)
+        if static is None:
             rank = places[1] if sizes[0] is None else sizes[0]
             self._shape = TensorShape(None if rank is None else [None] * rank)
         else:
-            self._shape = TensorShape([None if d < 0 else d for d in known.tolist()])
+            self._shape = TensorShape([None if d < 0 else d for d in static.tolist()])
 
     @classmethod
     def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
-        """A SparseTensor of one, or of a `tf.compat.v1.SparseTensorValue`."""
+        """A SparseTensor from a SparseTensor or a `tf.compat.v1.SparseTensorValue`."""
         if not isinstance(sparse_tensor_value, (SparseTensor, SparseTensorValue)):
             raise TypeError(
                 f"Argument sparse_tensor_value={sparse_tensor_value} is neither a SparseTensor nor SparseTensorValue."
@@ -79,7 +79,7 @@ class SparseTensor(CompositeTensor):
 
     @property
     def indices(self) -> _core.Tensor:
-        """Where the values are: int64 of shape `[n, rank]`."""
+        """The positions of the values: int64 of shape `[n, rank]`."""
         return self._indices
 
     @property
@@ -89,7 +89,7 @@ class SparseTensor(CompositeTensor):
 
     @property
     def dense_shape(self) -> _core.Tensor:
-        """The shape of the whole, as an int64 vector."""
+        """The shape of the dense tensor, as an int64 vector."""
         return self._dense_shape
 
     @property
@@ -99,11 +99,11 @@ class SparseTensor(CompositeTensor):
 
     @property
     def shape(self) -> TensorShape:
-        """The shape of the whole, as far as it is known while a function is traced."""
+        """The shape of the dense tensor, as far as it is known while a function is traced."""
         return self._shape
 
     def get_shape(self) -> TensorShape:
-        """As `shape`."""
+        """The same as `shape`."""
         return self._shape
 
     def set_shape(self, shape: Any) -> None:
@@ -111,12 +111,12 @@ class SparseTensor(CompositeTensor):
         self._shape = self._shape.merge_with(shape)
 
     def with_values(self, new_values: Any) -> SparseTensor:
-        """The same places with other values, perhaps of another type."""
+        """The same positions with other values, which may have another type."""
         out = SparseTensor(self._indices, new_values, self._dense_shape)
         out._shape, out._rows = self._shape, self._rows
         return out
 
-    # In eager mode tensors have no op or graph: their error is the one to see.
+    # In eager mode tensors have no op or graph; these raise the error of `values`.
 
     @property
     def op(self) -> Any:
@@ -129,7 +129,7 @@ class SparseTensor(CompositeTensor):
         return getattr(self._indices, "graph")  # noqa: B009
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> SparseTensorValue:
-        """Its value in a session, of which there are none."""
+        """Not supported: there are no sessions."""
         return self.graph.eval(feed_dict, session)
 
     def consumers(self) -> list:
@@ -150,7 +150,7 @@ class SparseTensor(CompositeTensor):
         return SparseTensorSpec(self._shape, self.dtype)
 
     def _shape_invariant_to_type_spec(self, shape: Any) -> SparseTensorSpec:
-        # As `tf.while_loop` has it: the shape of `dense_shape`, a vector.
+        # As in `tf.while_loop`: the shape of `dense_shape`, a vector.
         if shape.rank is not None and shape.rank != 1:
             raise ValueError(
                 f"Expected a shape with 1 dimension. Obtained: {shape} which has {shape.rank} dimensions."
@@ -166,7 +166,7 @@ class SparseTensor(CompositeTensor):
 
 
 def _tensor(value: Any, dtype: Any = None) -> _core.Tensor:
-    # What is a tensor already is no call to a recording: it may be put together of tensors of a trial.
+    # A tensor is not converted by a recorded call, because it may be composed of trial tensors.
     if type(value) is _core.Tensor and (dtype is None or value.dtype is dtype):
         return value
     return convert_to_tensor(value, dtype)
@@ -178,7 +178,7 @@ def _same_size(a: int | None, b: int | None) -> None:
 
 
 class SparseTensorSpec(BatchableTypeSpec):
-    """The type of a `tf.SparseTensor`: the shape of the whole, None where it is not known, and the type of the values.
+    """The spec of a `tf.SparseTensor`: the shape of the dense tensor, None where unknown, and the type of the values.
 
     >>> import gradtape as tf
     >>> spec = tf.SparseTensorSpec([None, 3], tf.int32)
@@ -199,7 +199,7 @@ class SparseTensorSpec(BatchableTypeSpec):
 
     @property
     def shape(self) -> TensorShape:
-        """The shape of the whole."""
+        """The shape of the dense tensor."""
         return self._shape
 
     @property
@@ -209,7 +209,7 @@ class SparseTensorSpec(BatchableTypeSpec):
 
     @classmethod
     def from_value(cls, value: Any) -> SparseTensorSpec:
-        """The type of a sparse tensor."""
+        """The spec of a sparse tensor."""
         if not isinstance(value, (SparseTensor, SparseTensorValue)):
             raise TypeError(
                 f"Expected SparseTensor or SparseTensorValue. Received: {value} of type {type(value).__name__}."
@@ -238,7 +238,7 @@ class SparseTensorSpec(BatchableTypeSpec):
         out._shape = out._shape.merge_with(self._shape)
         return out
 
-    # Batches are made of boxes (boxes.py): sparse tensors with different numbers of elements cannot be stacked.
+    # Batches are made from boxes (boxes.py), since sparse tensors with different numbers of elements cannot be stacked.
 
     @property
     def _flat_tensor_specs(self) -> list:

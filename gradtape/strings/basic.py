@@ -1,4 +1,4 @@
-"""Strings as they are: join, length, lower, upper, strip, substr, format, and joins along axes."""
+"""Basic string functions: join, length, lower, upper, strip, substr, format, and joins along axes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SPACE = b" \t\n\v\f\r"
 
 
 def _starts(s: bytes) -> list[int]:
-    """Where the characters of UTF-8 begin: at every byte that continues none."""
+    """The positions at which UTF-8 characters begin: all bytes that are not continuation bytes."""
     return [i for i, b in enumerate(s) if b & 0xC0 != 0x80]
 
 
@@ -55,7 +55,7 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
 
 
 def _encoding(encoding: Any, op: str) -> bool:
-    """Whether strings are UTF-8, and not just bytes."""
+    """Whether strings are UTF-8, rather than plain bytes."""
     said = bytes_of(encoding).decode()
     if said.lower() not in ("", "utf-8"):
         raise InvalidArgumentError(f"only utf-8 or '' (no encoding) is supported, received {said} [Op:{op}]")
@@ -90,7 +90,7 @@ def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
 
 @one_call
 def strip(input: Any, name: str | None = None) -> Any:
-    """Each string without white space at its ends.
+    """Each string without white space at either end.
 
     >>> import gradtape as tf
     >>> tf.strings.strip(["\\nTensorFlow", "  The python library  "]).numpy()
@@ -104,12 +104,11 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
     """A part of each string; `input` and `pos` are broadcast against each other.
 
     Args:
-      pos: where it begins; from the end if negative.
-      len: how long it is at most; of the shape of `pos`.
-      unit: "BYTE", or "UTF8_CHAR" for characters.
+      pos: where it begins; counted from the end if negative. len: its maximal length; of the shape of `pos`. unit:
+      "BYTE", or "UTF8_CHAR" for characters.
 
     Raises:
-      InvalidArgumentError: if a position is outside of its string, which is named.
+      InvalidArgumentError: if a position is outside of its string; the message names the string.
 
     >>> import gradtape as tf
     >>> tf.strings.substr([b"Hello", b"World"], 1, 3).numpy()
@@ -164,12 +163,12 @@ def _characters_from(s: bytes, at: int, count: int, place: int) -> bytes:
     return s[starts[begin] : starts[end]]
 
 
-# ---- several strings as one -------------------------------------------------------------------------
+# ---- joining strings ------------------------------------------------------------------------------
 
 
 @one_call
 def join(inputs: Any, separator: Any = "", name: str | None = None) -> Any:
-    """Tensors joined element by element; those with one string are taken for each.
+    """Joins tensors element by element; single strings are broadcast.
 
     >>> import gradtape as tf
     >>> tf.strings.join([["Tensor", "Array"], "Flow"], separator="-").numpy()
@@ -200,11 +199,11 @@ def join(inputs: Any, separator: Any = "", name: str | None = None) -> Any:
 def reduce_join(
     inputs: Any, axis: Any = None, keepdims: bool = False, separator: Any = "", name: str | None = None
 ) -> Any:
-    """The strings along some axes as one.
+    """Joins the strings along some axes.
 
     Args:
-      axis: one or several, the innermost of the result's parts last; all of them by default.
-      keepdims: whether axes are kept, with length 1.
+      axis: one or several, of which the first varies fastest; all of them by default. keepdims: whether to keep the
+      axes, with length 1.
 
     >>> import gradtape as tf
     >>> tf.strings.reduce_join([["abc", "123"], ["def", "456"]], axis=-1, separator=" ").numpy()
@@ -224,11 +223,11 @@ def reduce_join(
     for k, a in enumerate(axes):
         if a in axes[:k]:
             raise InvalidArgumentError(f"Duplicate reduction dimension {a} [Op:ReduceJoin]")
-    kept = [a for a in range(rank) if a not in axes]
-    shape = tuple(1 if a in axes else d for a, d in enumerate(x._dims) if keepdims or a in kept)
-    rows = int(np.prod([x._dims[a] for a in kept], dtype=int))
-    # Axes are joined one after the other: the first of them is innermost.
-    order = [*kept, *axes[::-1]]
+    remaining = [a for a in range(rank) if a not in axes]
+    shape = tuple(1 if a in axes else d for a, d in enumerate(x._dims) if keepdims or a in remaining)
+    rows = int(np.prod([x._dims[a] for a in remaining], dtype=int))
+    # Axes are joined one after the other; the first is innermost.
+    order = [*remaining, *axes[::-1]]
 
     def forward(x: Any) -> list:
         words = text.array_of(x).transpose(order).reshape(rows, -1 if rows else 0).tolist()
@@ -245,7 +244,7 @@ def _axes(axis: Any) -> list[int]:
 def unsorted_segment_join(
     inputs: Any, segment_ids: Any, num_segments: Any, separator: Any = "", name: str | None = None
 ) -> Any:
-    """The strings of each segment as one.
+    """Joins the strings of each segment.
 
     >>> import gradtape as tf
     >>> tf.strings.unsorted_segment_join(["this", "a", "is"], [1, 0, 1], 2, ":").numpy()
@@ -284,8 +283,8 @@ def unsorted_segment_join(
                 )
             for column, word in enumerate(row):
                 parts.setdefault(at * width + column, []).append(word)
-        for at, found in parts.items():
-            words[at] = between.join(found)
+        for at, words_of in parts.items():
+            words[at] = between.join(words_of)
         return [text.make(words.reshape(shape))]
 
     return run("unsorted_segment_join", forward, [x, ids], [(shape, dtypes.string)])[0]
@@ -298,15 +297,14 @@ def unsorted_segment_join(
 def format(
     template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None
 ) -> Any:
-    """A sentence with tensors in it, as `tf.print` writes them.
+    """A string with tensors inserted, in the format of `tf.print`.
 
     Args:
-      template: with a placeholder for each tensor.
-      inputs: a tensor, or a list of them.
-      summarize: how many elements to show at both ends of each axis; -1 for all.
+      template: a string with a placeholder for each tensor. inputs: a tensor, or a list of them. summarize: the
+      number of elements to show at both ends of each axis; -1 for all.
 
     Raises:
-      ValueError: if there are more tensors than placeholders, or fewer.
+      ValueError: if the numbers of tensors and placeholders differ.
 
     >>> import gradtape as tf
     >>> tf.strings.format("tensor: {}, suffix", tf.range(5)).numpy()
@@ -325,8 +323,8 @@ def format(
 
     def forward(*xs: Any) -> list:
         words = [
-            scalar(x) if known else format_tensor(x, summarize).encode(errors="surrogateescape")
-            for x, known in zip(xs, are_text, strict=True)
+            scalar(x) if is_text else format_tensor(x, summarize).encode(errors="surrogateescape")
+            for x, is_text in zip(xs, are_text, strict=True)
         ]
         return [tensor([b"".join(p for pair in zip(parts, [*words, b""], strict=True) for p in pair)], ())]
 

@@ -1,6 +1,6 @@
-"""How bytes become characters and back: encodings, and what is done about bytes that encode nothing.
+"""Converts bytes to characters and back: encodings, and the treatment of invalid bytes.
 
-Python's codecs do the work. They take the longest part of a damaged character for one mistake, as ICU does.
+Python's codecs do the work. Like ICU, they treat the longest part of a damaged character as one error.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ OUTPUTS = ("UTF-8", "UTF-16-BE", "UTF-32-BE")
 ERRORS = ("strict", "replace", "ignore")
 _LAST = 0x10FFFF
 _CONTROLS = 32
-# ICU has characters for all bytes of these; Python's codecs leave gaps.
+# ICU has characters for all bytes of these encodings; Python's codecs leave gaps.
 _WITH_GAPS = {"cp1252": "latin-1"}
 
 
 def codec(encoding: Any, op: str) -> str:
-    """Python's name of an encoding.
+    """Python's name for an encoding.
 
     Raises:
-      InvalidArgumentError: if there is none of this name.
+      InvalidArgumentError: if there is no encoding of this name.
     """
     word = encoding.decode() if isinstance(encoding, bytes) else encoding
     try:
-        found = codecs.lookup(word.replace("UTF-16-", "utf-16").replace("UTF-32-", "utf-32"))
-        if not found._is_text_encoding:
+        info = codecs.lookup(word.replace("UTF-16-", "utf-16").replace("UTF-32-", "utf-32"))
+        if not info._is_text_encoding:
             raise LookupError
-        return found.name
+        return info.name
     except (LookupError, ValueError):
         raise InvalidArgumentError(
             f"Could not create converter for input encoding: {word} [Op:{op}]"
@@ -38,7 +38,7 @@ def codec(encoding: Any, op: str) -> str:
 
 
 def check(errors: Any, replacement_char: int, op: str) -> str:
-    """The way of dealing with mistakes, after looking at its arguments."""
+    """Checks the arguments for the treatment of errors."""
     said = one_of(errors, ERRORS, "errors", op)
     if not 0 <= replacement_char <= _LAST:
         raise InvalidArgumentError(f"replacement_char out of unicode codepoint range [Op:{op}]")
@@ -46,7 +46,7 @@ def check(errors: Any, replacement_char: int, op: str) -> str:
 
 
 def _parts(s: bytes, codec: str) -> list[tuple[str | None, int]]:
-    """Pieces of a string, each with the place where it begins; None for a mistake."""
+    """The parts of a string, each with its position; None for invalid bytes."""
     out: list[tuple[str | None, int]] = []
     at = 0
     while at < len(s):
@@ -57,7 +57,7 @@ def _parts(s: bytes, codec: str) -> list[tuple[str | None, int]]:
             if e.start:
                 out.append((s[at : at + e.start].decode(codec), at))
             bad = s[at + e.start : at + e.end]
-            # Half of a pair of UTF-16 is one mistake, whatever follows it.
+            # Half of a UTF-16 surrogate pair is one error, whatever follows it.
             size = 2 if codec == "utf-16-be" and len(bad) > 2 else 4 if codec == "utf-32-be" else len(bad)
             gap = _WITH_GAPS.get(codec)
             out.append((bad.decode(gap) if gap else None, at + e.start))
@@ -68,10 +68,10 @@ def _parts(s: bytes, codec: str) -> list[tuple[str | None, int]]:
 def characters(
     s: bytes, codec: str, errors: str, replacement: int, controls: bool = False
 ) -> tuple[list[int], list[int]]:
-    """The code points of a string, and where each begins.
+    """The code points of a string, and the position of each.
 
     Raises:
-      Bad: if there is a mistake, and `errors` is "strict".
+      Bad: if there are invalid bytes, and `errors` is "strict".
     """
     codes: list[int] = []
     starts: list[int] = []
@@ -104,10 +104,10 @@ def is_scalar(code: int) -> bool:
 
 
 def encoded(codes: list[int], codec: str, errors: str, replacement: int) -> bytes:
-    """A string of code points.
+    """A string from code points.
 
     Raises:
-      Bad: if one is none, and `errors` is "strict".
+      Bad: if one is invalid, and `errors` is "strict".
     """
     out = []
     for k, code in enumerate(codes):

@@ -1,4 +1,4 @@
-"""Strings into buckets: `tf.strings.to_hash_bucket` and its kin, by the functions of `base/hashes.py`."""
+"""Hashes strings into buckets: `tf.strings.to_hash_bucket` and variants, with the functions of `base/hashes.py`."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -
 
 @one_call
 def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | None = None) -> Any:
-    """The hash of each string under a secret key (SipHash) modulo the number of buckets.
+    """The keyed hash of each string (SipHash), modulo the number of buckets.
 
     Args:
-      key: two integers of 64 bits, which others should not know.
+      key: two 64-bit integers, which should be secret.
 
     >>> import gradtape as tf
     >>> tf.strings.to_hash_bucket_strong(["Hello", "TF"], 3, [1, 2]).numpy()

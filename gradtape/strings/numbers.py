@@ -28,11 +28,9 @@ def as_string(
     """Each element as a string.
 
     Args:
-      precision: digits behind the point, for floats; six by default.
-      scientific: floats with an exponent.
-      shortest: floats with or without an exponent, whichever is shorter.
-      width: pad to this many characters.
-      fill: with "0" or " ", or "-" for spaces on the right, or "+" for a sign before positive numbers.
+      precision: digits after the decimal point, for floats; six by default. scientific: floats with an exponent.
+      shortest: floats with or without an exponent, whichever is shorter. width: pad to this many characters. fill:
+      the padding, "0" or " "; "-" pads with spaces on the right, "+" adds a sign to positive numbers.
 
     >>> import gradtape as tf
     >>> tf.strings.as_string([3.1415926, 2.72]).numpy()
@@ -89,7 +87,7 @@ def to_number(input: Any, out_type: Any = dtypes.float32, name: str | None = Non
       out_type: float32, float64, int32, int64, uint32 or uint64.
 
     Raises:
-      InvalidArgumentError: if a string is no number of this type; it is named.
+      InvalidArgumentError: if a string is not a number of this type; the message names it.
 
     >>> import gradtape as tf
     >>> tf.strings.to_number(["1.5", "2"]).numpy()

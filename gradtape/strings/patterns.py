@@ -1,8 +1,8 @@
-"""Regular expressions in the syntax of RE2, as patterns of Python's `re`.
+"""Regular expressions in the syntax of RE2, as patterns for Python's `re`.
 
-RE2 knows no look-around and no back-references; those are refused here, too. Its classes (`[[:alpha:]]`, `\\pL`), flags
-(`(?U)`) and anchors are written out. What stays different: `re` looks for matches by trying, so that a pattern such as
-`(a*)*b` can take exponential time, and bytes cannot be matched one by one (`\\C`).
+RE2 has no look-around and no back-references; they are rejected here, too. Its classes (`[[:alpha:]]`, `\\pL`),
+flags (`(?U)`) and anchors are translated. Differences remain: `re` uses backtracking, so that a pattern such as
+`(a*)*b` can take exponential time, and single bytes cannot be matched (`\\C`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape.strings import scripts
 
-# Bytes that are no UTF-8 become surrogates (PEP 383), which no class of RE2 holds.
+# Bytes that are not UTF-8 become surrogates (PEP 383), which are in no class of RE2.
 _STRAY = "\udc80-\udcff"
 _POSIX = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": "\\x00-\\x7f", "blank": "\\t ", "cntrl": "\\x00-\\x1f\\x7f",
@@ -32,15 +32,15 @@ _REPEAT = re.compile(r"\{(\d+)(,?)(\d*)\}")
 
 
 class _Wrong(ValueError):
-    """What RE2 says about a pattern."""
+    """An error message of RE2 about a pattern."""
 
 
 @functools.lru_cache(256)
 def compiled(pattern: bytes) -> re.Pattern[str]:
-    """The pattern of Python for one of RE2.
+    """The Python pattern for a pattern of RE2.
 
     Raises:
-      InvalidArgumentError: if RE2 would not take it.
+      InvalidArgumentError: if it is not valid in RE2.
     """
     words = pattern.decode(errors="surrogateescape")
     try:
@@ -50,7 +50,7 @@ def compiled(pattern: bytes) -> re.Pattern[str]:
 
 
 class _Reader:
-    """Reads a pattern of RE2, from left to right."""
+    """Translates a pattern of RE2 from left to right."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern, self.at = pattern, 0
@@ -63,7 +63,7 @@ class _Reader:
         return out
 
     def alternatives(self) -> str:
-        """Everything up to the end of a group, with the flags that hold there."""
+        """Everything up to the end of a group, with the flags that are set there."""
         before, out, opened = self.flags, [], 0
         repeatable = False
         while self.at < len(self.pattern) and self.pattern[self.at] != ")":
@@ -74,7 +74,7 @@ class _Reader:
                 continue
             if c == "|":
                 self.at += 1
-                # Flags set within a group hold to its end, also behind a bar.
+                # Flags set within a group hold to its end, also after a bar.
                 out.append(")" * opened + "|" + ("(?i:" if "i" in self.flags else ""))
                 opened = int("i" in self.flags)
                 repeatable = False
@@ -93,21 +93,21 @@ class _Reader:
         self.flags = before
         return "".join(out) + ")" * opened
 
-    def set_flags(self, found: re.Match[str]) -> None:
-        if found[2] is None and not found[1] and found[3] == ")":
-            raise _Wrong(f"missing argument to repetition operator: {found[0]}")
-        self.flags = (self.flags | set(found[1])) - set(found[2] or "")
+    def set_flags(self, match: re.Match[str]) -> None:
+        if match[2] is None and not match[1] and match[3] == ")":
+            raise _Wrong(f"missing argument to repetition operator: {match[0]}")
+        self.flags = (self.flags | set(match[1])) - set(match[2] or "")
 
     def repetition(self, repeatable: bool) -> str:
-        start, found = self.at, _REPEAT.match(self.pattern, self.at)
-        self.at = found.end() if found else self.at + 1
+        start, match = self.at, _REPEAT.match(self.pattern, self.at)
+        self.at = match.end() if match else self.at + 1
         said = self.pattern[start : self.at]
         if not repeatable:
             previous = self.pattern[max(start - 1, 0) : start]
             if previous and previous in "*+?}":
                 raise _Wrong(f"bad repetition operator: {previous}{said}")
             raise _Wrong(f"no argument for repetition operator: {said}")
-        if found and (int(found[1]) > 1000 or int(found[3] or 0) > 1000):
+        if match and (int(match[1]) > 1000 or int(match[3] or 0) > 1000):
             raise _Wrong(f"bad repetition argument: {said}")
         lazy = self.pattern[self.at : self.at + 1] == "?"
         self.at += lazy
@@ -168,7 +168,7 @@ class _Reader:
         return f"[^{members}{_STRAY}]" if negated else f"[{members}]"
 
     def escaped_class(self) -> tuple[str, bool]:
-        """An escape as members of a class, and whether it is all others that are meant."""
+        """An escape as members of a class, and whether the class is negated."""
         start = self.at
         c = self.pattern[start + 1 : start + 2]
         self.at += 2
@@ -179,10 +179,10 @@ class _Reader:
         if c in "pP":
             return self.property(c == "P")
         if c == "x":
-            found = re.compile(r"\{([0-9A-Fa-f]{1,6})\}|([0-9A-Fa-f]{2})").match(self.pattern, self.at)
-            if found and int(found[1] or found[2], 16) <= sys.maxunicode:
-                self.at = found.end()
-                return _member(chr(int(found[1] or found[2], 16))), False
+            match = re.compile(r"\{([0-9A-Fa-f]{1,6})\}|([0-9A-Fa-f]{2})").match(self.pattern, self.at)
+            if match and int(match[1] or match[2], 16) <= sys.maxunicode:
+                self.at = match.end()
+                return _member(chr(int(match[1] or match[2], 16))), False
         octal = re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}").match(self.pattern, start + 1)
         if octal:
             self.at = octal.end()
@@ -194,12 +194,12 @@ class _Reader:
         raise _Wrong(f"invalid escape sequence: {self.pattern[start : self.at]}")
 
     def property(self, negated: bool) -> tuple[str, bool]:
-        found = re.compile(r"\{(\^?)(\w+)\}|(\w)").match(self.pattern, self.at)
-        start, self.at = self.at - 2, found.end() if found else len(self.pattern)
-        members = _property(found[2] or found[3]) if found else None
-        if found is None or members is None:
+        match = re.compile(r"\{(\^?)(\w+)\}|(\w)").match(self.pattern, self.at)
+        start, self.at = self.at - 2, match.end() if match else len(self.pattern)
+        members = _property(match[2] or match[3]) if match else None
+        if match is None or members is None:
             raise _Wrong(f"invalid character class range: {self.pattern[start : self.at]}")
-        return members, negated != bool(found[1])
+        return members, negated != bool(match[1])
 
     def character_class(self) -> str:
         start = self.at
@@ -219,12 +219,12 @@ class _Reader:
         return f"[^{''.join(out)}{_STRAY}]"
 
     def class_member(self) -> str:
-        found = re.compile(r"\[:(\^?)(\w+):\]").match(self.pattern, self.at)
-        if found:
-            self.at = found.end()
-            if found[2] not in _POSIX:
-                raise _Wrong(f"invalid character class range: {found[0]}")
-            return _others(_POSIX[found[2]]) if found[1] else _POSIX[found[2]]
+        match = re.compile(r"\[:(\^?)(\w+):\]").match(self.pattern, self.at)
+        if match:
+            self.at = match.end()
+            if match[2] not in _POSIX:
+                raise _Wrong(f"invalid character class range: {match[0]}")
+            return _others(_POSIX[match[2]]) if match[1] else _POSIX[match[2]]
         begin, alone = self.one_character()
         dash = self.pattern[self.at : self.at + 1] == "-" and self.pattern[self.at + 1 : self.at + 2] not in (
             "]",
@@ -240,7 +240,7 @@ class _Reader:
         return f"{begin}-{end}"
 
     def one_character(self) -> tuple[str, bool]:
-        """A member of a class, and whether it is one character."""
+        """A member of a class, and whether it is a single character."""
         if self.pattern[self.at] != "\\":
             self.at += 1
             return _member(self.pattern[self.at - 1]), True
@@ -252,7 +252,7 @@ class _Reader:
 
 
 def _member(c: str) -> str:
-    """A character as a member of a class of Python's."""
+    """A character as a member of a class in Python's syntax."""
     return c if c.isalnum() or ord(c) > 127 else f"\\x{ord(c):02x}"
 
 
@@ -264,14 +264,14 @@ def _code(member: str) -> int:
 
 @functools.lru_cache(64)
 def _others(members: str) -> str:
-    """All characters but these, as members of a class."""
+    """All other characters, as members of a class."""
     inside = re.compile(f"[{members}]")
     return _ranges(lambda c: not inside.match(c))
 
 
 @functools.lru_cache(64)
 def _property(name: str) -> str | None:
-    """The characters of a category or script, as members of a class; None if there is none of this name."""
+    """The characters of a category or script, as members of a class; None if the name is unknown."""
     if name == "Any":
         return "\\x00-\\U0010ffff"
     if re.fullmatch("[CLMNPSZ][a-z]?", name):

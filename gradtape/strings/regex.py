@@ -12,7 +12,7 @@ from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.control.text_ops import elements, over, run, scalar, strings_of, tensor
 from gradtape.strings.patterns import compiled
 
-_STRAY = "surrogateescape"  # bytes that are no UTF-8 stay what they are
+_STRAY = "surrogateescape"  # preserves bytes that are not UTF-8
 
 
 def _scalar(value: Any, what: str, op: str, place: int) -> Any:
@@ -24,13 +24,13 @@ def _scalar(value: Any, what: str, op: str, place: int) -> Any:
 
 @one_call
 def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Any:
-    """Whether all of a string matches a pattern, for each string.
+    """Whether each whole string matches a pattern.
 
     Args:
-      pattern: one regular expression, in the syntax of RE2.
+      pattern: a regular expression in the syntax of RE2.
 
     Raises:
-      InvalidArgumentError: if it is none.
+      InvalidArgumentError: if the pattern is invalid.
 
     >>> import gradtape as tf
     >>> tf.strings.regex_full_match(["TF lib", "lib TF"], ".*lib$").numpy()
@@ -40,8 +40,8 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Any:
 
     def forward(x: Any, rule: Any) -> list:
         find = compiled(scalar(rule)).fullmatch
-        found = [find(s.decode(errors=_STRAY)) is not None for s in elements(x)]
-        return [tensor(found, x._dims, dtypes.bool)]
+        matches = [find(s.decode(errors=_STRAY)) is not None for s in elements(x)]
+        return [tensor(matches, x._dims, dtypes.bool)]
 
     return run("regex_full_match", forward, [x, rule], [(x._dims, dtypes.bool)])[0]
 
@@ -50,12 +50,11 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Any:
 def regex_replace(
     input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
 ) -> Any:
-    """Each string with what matches a pattern replaced.
+    """Replaces matches of a pattern in each string.
 
     Args:
-      pattern: one regular expression, in the syntax of RE2.
-      rewrite: what comes in its place; `\\\\1` to `\\\\9` are groups of the match, `\\\\0` is all of it.
-      replace_global: whether all matches are replaced, or the first one.
+      pattern: a regular expression in the syntax of RE2. rewrite: the replacement; `\\\\1` to `\\\\9` are groups of
+      the match, `\\\\0` is the whole match. replace_global: whether to replace all matches, or only the first one.
 
     >>> import gradtape as tf
     >>> tf.strings.regex_replace("Text with tags.<br /><b>contains html</b>", "<[^>]+>", " ").numpy()
@@ -76,9 +75,9 @@ def _replacer(pattern: re.Pattern[str], rewrite: bytes, everywhere: bool) -> Cal
     groups = [int(escaped) for escaped, plain in parts if not plain and escaped.isdigit()]
     if any(g > pattern.groups for g in groups):
         return lambda s: s  # as RE2 does
-    # RE2 stops writing at an escape that it does not know.
-    known = [bool(plain) or escaped.isdigit() or escaped == "\\" for escaped, plain in parts]
-    parts = parts[: known.index(False)] if False in known else parts
+    # RE2 stops writing at an invalid escape.
+    valid = [bool(plain) or escaped.isdigit() or escaped == "\\" for escaped, plain in parts]
+    parts = parts[: valid.index(False)] if False in valid else parts
 
     def written(match: re.Match[str]) -> str:
         return "".join(
@@ -89,7 +88,7 @@ def _replacer(pattern: re.Pattern[str], rewrite: bytes, everywhere: bool) -> Cal
         words, out = s.decode(errors=_STRAY), []
         at, last = 0, -1
         while at <= len(words) and (match := pattern.search(words, at)):
-            if match.start() == match.end() == last:  # nothing, right behind a match
+            if match.start() == match.end() == last:  # an empty match directly after a match
                 out.append(words[at : at + 1])
                 at += 1
                 continue

@@ -1,4 +1,4 @@
-"""Joins of ragged tensors, and ragged tensors in sentences: what functions of `basic` do with them."""
+"""String functions of ragged tensors: joins, and formatting."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gradtape.strings.numbers import as_string
 
 
 def join(function: Callable, inputs: list, separator: Any) -> Any:
-    """Tensors joined element by element, where rows have the same lengths."""
+    """Joins tensors element by element; their rows must have the same lengths."""
     return ragged.map_flat_values(function, inputs, separator)
 
 
 def reduce_join(
     function: Callable, segments: Callable, x: Any, axis: Any, keepdims: bool, separator: Any
 ) -> Any:
-    """The strings along some axes as one.
+    """Joins the strings along some axes.
 
     Args:
       function, segments: `tf.strings.reduce_join` and `tf.strings.unsorted_segment_join`.

@@ -1,4 +1,4 @@
-"""The scripts of Unicode, by ICU's numbers: a table in `scripts.txt`, which is read when it is first needed."""
+"""The scripts of Unicode, with ICU's numbers, from the table `scripts.txt`, which is read on first use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BY_NAME = dict(zip(_NAMES[::2], map(int, _NAMES[1::2]), strict=True))
 
 @functools.cache
 def _table() -> tuple[list[int], list[int]]:
-    """Where runs of one script begin, and their scripts."""
+    """The first code points of runs of one script, and their scripts."""
     lines = (Path(__file__).parent / "scripts.txt").read_text().splitlines()
     pairs = [word.split(".") for line in lines if line[0] != "#" for word in line.split()]
     starts = [0, *itertools.accumulate(int(count, 16) for count, _ in pairs)]
@@ -27,7 +27,7 @@ def _table() -> tuple[list[int], list[int]]:
 
 
 def script(code: int) -> int:
-    """The script of a code point; -1 for what is none."""
+    """The script of a code point; -1 if it is invalid."""
     if not 0 <= code <= LAST:
         return -1
     starts, codes = _table()
@@ -35,8 +35,8 @@ def script(code: int) -> int:
 
 
 def spans(name: str) -> list[tuple[int, int]]:
-    """The first and last code points of the runs of a script; none if there is no script of this name."""
-    wanted = _BY_NAME.get(name)
+    """The first and last code points of the runs of a script; empty if there is no script of this name."""
+    number = _BY_NAME.get(name)
     starts, codes = _table()
     ends = [*starts[1:], LAST + 1]
-    return [(a, b - 1) for a, b, code in zip(starts, ends, codes, strict=True) if code == wanted]
+    return [(a, b - 1) for a, b, code in zip(starts, ends, codes, strict=True) if code == number]

@@ -1,4 +1,4 @@
-"""One string as several: split, bytes_split, ngrams. Results have one more axis, which is ragged."""
+"""Splits strings: split, bytes_split, ngrams. Results have one more axis, which is ragged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gradtape._src.control.text_ops import (
     tensor,
 )
 
-# Ragged and sparse tensors are imported when they are first used.
+# Ragged and sparse tensors are imported on first use.
 _tf: Any = gradtape
 
 
@@ -37,11 +37,11 @@ def pieces(
     op: str,
     attributes: Sequence[Any] = (),
 ) -> tuple:
-    """The lists that a function gives for each string, as ragged tensors; as tensors if there is one string.
+    """The lists that a function returns for each string, as ragged tensors; as plain tensors for a single string.
 
     Args:
-      kinds: the types of the lists.
-      attributes: scalar tensors, which the function is given before the string.
+      kinds: the element types of the lists. attributes: scalar tensors, which are passed to the function before the
+      string.
     """
     if is_ragged(input):
         inner = pieces(name, function, input.flat_values, kinds, op, attributes)
@@ -67,11 +67,11 @@ def pieces(
 
 @one_call
 def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
-    """The parts of each string: one more axis, which is ragged unless there is one string.
+    """Splits each string: adds an axis, which is ragged unless there is a single string.
 
     Args:
-      sep: what stands between the parts; by default white space, of which any amount counts as one.
-      maxsplit: how often a string is cut at most; -1 for as often as possible.
+      sep: the separator; by default white space, any amount of which counts as one separator. maxsplit: the largest
+      number of splits; -1 for no limit.
 
     >>> import gradtape as tf
     >>> tf.strings.split("hello world").numpy()
@@ -93,7 +93,7 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
 
 @one_call
 def bytes_split(input: Any, name: str | None = None) -> Any:
-    """The bytes of each string: one more axis, which is ragged unless there is one string.
+    """The bytes of each string: adds an axis, which is ragged unless there is a single string.
 
     >>> import gradtape as tf
     >>> tf.strings.bytes_split("hello").numpy()
@@ -110,7 +110,7 @@ def bytes_split(input: Any, name: str | None = None) -> Any:
 
 
 def _padding(pad_values: Any, padding_width: int | None) -> tuple[bytes, bytes, int]:
-    """What is put before and behind, and how often; -1 for one less than the width."""
+    """The padding on the left and on the right, and how often; -1 for one less than the width."""
     left, right = pad_values if isinstance(pad_values, (list, tuple)) else (pad_values, pad_values)
     if pad_values is not None and not all(isinstance(p, (str, bytes)) for p in (left, right)):
         raise TypeError("pad_values must be a string, tuple of strings, or None.")
@@ -138,14 +138,13 @@ def ngrams(
     preserve_short_sequences: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Neighbouring strings along the last axis as one string, for all windows of a width.
+    """Joins neighbouring strings along the last axis, for all windows of a width.
 
     Args:
-      ngram_width: the width, or several; those of the first one come first.
-      separator: what stands between the strings of a window.
-      pad_values: a string that is put before and behind each row, or two of them.
-      padding_width: how often; one less than the width by default.
-      preserve_short_sequences: whether a row that is too short for any window becomes one.
+      ngram_width: the width, or several; windows of the first one come first. separator: inserted between the
+      strings of a window. pad_values: a string added before and after each row, or a pair of them. padding_width:
+      how often; one less than the width by default. preserve_short_sequences: whether a row that is too short for
+      any window becomes one window.
 
     >>> import gradtape as tf
     >>> tf.strings.ngrams(["A", "B", "C", "D"], 2).numpy()

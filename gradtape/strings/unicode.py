@@ -49,7 +49,7 @@ def _decoding(name: str, op: str, offsets: bool, doc: str) -> Callable:
 
 
 def _pieces(name: str, function: Callable, input: Any, dtype: Any, offsets: bool, op: str) -> Any:
-    """The parts of each string, and where in it they begin if that is wanted."""
+    """The parts of each string, and their positions if `offsets` is set."""
     if offsets:
         return pieces(name, function, input, (dtype, dtypes.int64), op)
     return pieces(name, lambda s: function(s)[:1], input, (dtype,), op)[0]
@@ -219,7 +219,7 @@ def unicode_transcode(
 
 @one_call
 def unicode_script(input: Any, name: str | None = None) -> Any:
-    """The number of the script that each code point belongs to, as ICU counts them; -1 for what is no code point.
+    """The script of each code point, as numbered by ICU; -1 for invalid code points.
 
     >>> import gradtape as tf
     >>> tf.strings.unicode_script([ord("a"), ord("Ж"), ord("1")]).numpy()

@@ -154,7 +154,7 @@ class TestCase(GeneralAssertions):
     cached_session = session
 
     def test_session(self, *args: Any, **kwargs: Any) -> Any:
-        """As `session`."""
+        """The same as `session`."""
         self._want_a_test()
         return self.session()
 
@@ -241,7 +241,7 @@ class TestCase(GeneralAssertions):
         bfloat16_atol: float = 1e-2,
         msg: Any = None,
     ) -> None:
-        """As `assertAllClose`, with tolerances for the less precise of the two types."""
+        """Like `assertAllClose`, with tolerances for the less precise of the two types."""
         kinds = {_dtype_name(a), _dtype_name(b)}
         if kinds & {"float32", "complex64"}:
             rtol, atol = max(rtol, float_rtol), max(atol, float_atol)

@@ -97,7 +97,7 @@ class GeneralAssertions(unittest.TestCase):
         self.assertGreaterEqual(maxv, value, msg)
 
     def assertItemsEqual(self, expected_seq: Any, actual_seq: Any, msg: Any = None) -> None:
-        """As `assertCountEqual`."""
+        """The same as `assertCountEqual`."""
         self.assertCountEqual(expected_seq, actual_seq, msg)
 
     def assertSameElements(self, expected_seq: Any, actual_seq: Any, msg: Any = None) -> None:
@@ -130,10 +130,10 @@ class GeneralAssertions(unittest.TestCase):
         """A text contains these, one after the other."""
         at = 0
         for string in (strings,) if isinstance(strings, str) else strings:
-            found = target.find(string, at)
-            if found < 0:
+            position = target.find(string, at)
+            if position < 0:
                 self.fail(self._formatMessage(msg, f"Did not find {string!r} in {target[at:]!r}"))
-            at = found + len(string)
+            at = position + len(string)
 
     def assertStartsWith(self, actual: str, expected_start: str, msg: Any = None) -> None:
         """A text starts with another one."""
@@ -197,11 +197,11 @@ class GeneralAssertions(unittest.TestCase):
         try:
             yield
         except exception_type as e:
-            wanted = expected_err_re_or_predicate
-            fine = wanted(e) if callable(wanted) else re.search(wanted, str(e))
+            expected = expected_err_re_or_predicate
+            fine = expected(e) if callable(expected) else re.search(expected, str(e))
             if not fine:
                 raise self.failureException(
-                    f"Exception of type {type(e)}: {e} does not match {wanted!r}"
+                    f"Exception of type {type(e)}: {e} does not match {expected!r}"
                 ) from e
         else:
             raise self.failureException(f"{exception_type} not raised")

@@ -43,9 +43,9 @@ def _is_tensor(x: Any) -> bool:
 
 def result_type(*arrays_and_dtypes: Any) -> dtypes.DType:
     """The type in which values meet."""
-    known = (_dtype(array(a)) if _is_tensor(a) else a for a in arrays_and_dtypes)
-    known = (a.as_numpy_dtype if isinstance(a, dtypes.DType) else a for a in known)
-    return dtypes.from_numpy(np.result_type(*known))
+    types = (_dtype(array(a)) if _is_tensor(a) else a for a in arrays_and_dtypes)
+    types = (a.as_numpy_dtype if isinstance(a, dtypes.DType) else a for a in types)
+    return dtypes.from_numpy(np.result_type(*types))
 
 
 def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any:
@@ -79,8 +79,8 @@ def copy(a: Any) -> Any:
 def meet(*values: Any) -> list[Any]:
     """Values as tensors of one type; Python numbers take the type of the others."""
     parts = [v if isinstance(v, (builtins.bool, int, float, complex)) else array(v) for v in values]
-    known = [_dtype(p) for p in parts if isinstance(p, _core.Tensor)]
-    kind = np.result_type(*(known or ()), *(p for p in parts if not isinstance(p, _core.Tensor)))
+    types = [_dtype(p) for p in parts if isinstance(p, _core.Tensor)]
+    kind = np.result_type(*(types or ()), *(p for p in parts if not isinstance(p, _core.Tensor)))
     return [
         tf.cast(p, kind) if isinstance(p, _core.Tensor) else tf.constant(np.asarray(p, kind)) for p in parts
     ]

@@ -22,10 +22,10 @@ def in_order(name: str, named: dict[str, Any]) -> list:
     Raises:
       TypeError: if there are others.
     """
-    found = [named.pop(k) for k in ("x", "x1", "x2") if k in named]
+    operands = [named.pop(k) for k in ("x", "x1", "x2") if k in named]
     if named:
         raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(named))!r}")
-    return found
+    return operands
 
 
 def _each(prepare: Callable, names: dict[str, Any]) -> None:

@@ -31,8 +31,8 @@ def atleast_3d(*arys: Any) -> Any:
     out = []
     for a in map(array, arys):
         sizes = list(a.shape)
-        wanted = {0: [1, 1, 1], 1: [1, *sizes, 1], 2: [*sizes, 1]}.get(len(sizes), sizes)
-        out.append(tf.reshape(a, wanted))
+        shape = {0: [1, 1, 1], 1: [1, *sizes, 1], 2: [*sizes, 1]}.get(len(sizes), sizes)
+        out.append(tf.reshape(a, shape))
     return out[0] if len(out) == 1 else out
 
 

@@ -1,8 +1,8 @@
 """`tf.train`: checkpoints, examples for record files, moving averages.
 
-In reading order: `trackable` (what is saved, under which names), `safetensors` and `files` (how),
-`restoration` and `late` (how values find their objects, also later ones), `checkpoint`, `manager`,
-`reader`; `bundle` reads TensorFlow's own checkpoints. `example`, `averages` and `cluster` stand alone.
+In reading order: `trackable` (what is saved, under which names), `safetensors` and `files` (how), `restoration` and
+`late` (how values find their objects, also objects created later), `checkpoint`, `manager`, `reader`; `bundle`
+reads TensorFlow's own checkpoints. `example`, `averages` and `cluster` are independent of these.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class ExponentialMovingAverage:
         return {"averages": [average for _, average in self._averages.values()]}
 
     def apply(self, var_list: Sequence[Any] | None = None) -> None:
-        """Makes the averages of variables, which start with their values, or moves them on.
+        """Creates the averages of variables, which start with their values, or updates them.
 
         Raises:
           ValueError: if no variables are given.
@@ -84,16 +84,16 @@ class ExponentialMovingAverage:
 
     def average(self, var: Any) -> Variable | None:
         """The average of a variable; None if it has none."""
-        known = self._averages.get(id(var))
-        return None if known is None else known[1]
+        entry = self._averages.get(id(var))
+        return None if entry is None else entry[1]
 
     def average_name(self, var: Any) -> str:
         """The name of the average of a variable."""
         return f"{var.name.removesuffix(':0')}/{self._name}"
 
     def variables_to_restore(self, moving_avg_variables: Sequence[Any] | None = None) -> dict[str, Any]:
-        """By the names of their averages, the variables that have some."""
-        found = {self.average_name(v): v for v, _ in self._averages.values()}
+        """The variables that have averages, by the names of the averages."""
+        names = {self.average_name(v): v for v, _ in self._averages.values()}
         for v in moving_avg_variables or ():
-            found.setdefault(self.average_name(v), v)
-        return found
+            names.setdefault(self.average_name(v), v)
+        return names

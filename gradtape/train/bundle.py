@@ -1,8 +1,8 @@
 """Reads checkpoints that TensorFlow wrote: `ckpt-1.index` and `ckpt-1.data-00000-of-00001`.
 
-The index is a sorted table of names (LevelDB's format); an entry says type, shape, place and checksum of a
-tensor in the data. Variables keep the paths TensorFlow gave them, so that a `tf.Module` trained
-there is restored here; the state of Keras optimizers has other names and stays unused.
+The index is a sorted table of names (LevelDB's format); an entry has the type, shape, position and checksum of a
+tensor in the data. Variables keep the paths that TensorFlow gave them, so that a `tf.Module` trained there is
+restored here; the state of Keras optimizers has other names and stays unused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
 class _Entry(NamedTuple):
-    """What the index says of a tensor; `dtype` is None for one that tensors here cannot have."""
+    """The index entry of a tensor; `dtype` is None for types that tensors here cannot have."""
 
     dtype: Any
     shape: tuple[int, ...]
@@ -40,11 +40,11 @@ class _Entry(NamedTuple):
 
 
 class Archive:
-    """The tensors of a checkpoint of TensorFlow's, by path; as `safetensors.Archive`.
+    """The tensors of a TensorFlow checkpoint, by path; with the interface of `safetensors.Archive`.
 
     Raises:
-      DataLossError: if a file is damaged. What the index says is checked when it is opened, the values when they
-        are read.
+      DataLossError: if a file is damaged. The index is checked when the checkpoint is opened, the values when they
+      are read.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -77,18 +77,18 @@ class Archive:
             name = f"{self.path}.data-{shard:05d}-of-{self._count:05d}"
             empty = os.path.getsize(name) == 0
             self._shards[shard] = np.zeros(0, np.uint8) if empty else np.memmap(name, np.uint8, "r")
-        found = self._shards[shard][entry.offset : entry.offset + entry.size]
-        if len(found) != entry.size:
+        data = self._shards[shard][entry.offset : entry.offset + entry.size]
+        if len(data) != entry.size:
             raise ValueError(
                 f"its data ends at {len(self._shards[shard])}, a tensor needs {entry.offset + entry.size} bytes"
             )
-        return found
+        return data
 
     def _text(self, entry: _Entry) -> bytes:
-        """The one string of a string tensor: its length, a checksum of that, its bytes."""
+        """The only string of a string tensor: its length, a checksum of that, its bytes."""
         data = self._bytes(entry).tobytes()
         length, at = wire.number_at(data, 0)
-        # The checksum is of the length as four bytes, of its checksum, and of the bytes.
+        # The checksum covers the length as four bytes, the checksum of the length, and the bytes.
         counted = length.to_bytes(4, "little")
         if masked(counted) != data[at : at + 4] or len(data) != at + 4 + length:
             raise ValueError("the length of its object graph does not fit")
@@ -127,12 +127,12 @@ def _compare(data: Any, crc: int, what: str) -> None:
 
 
 def _table(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """The entries of a sorted table: its footer names the index block, that the others."""
+    """The entries of a sorted table: its footer points to the index block, which points to the others."""
     if len(data) < 48 or int.from_bytes(data[-8:], "little") != _MAGIC:
         raise ValueError("its index is no table of TensorFlow's")
     about, at = _handle(data, len(data) - 48)
     index, _ = _handle(data, at)
-    for _ in _block(data, *about):  # nothing that is needed, but it has a checksum
+    for _ in _block(data, *about):  # not needed, but its checksum is verified
         pass
     for _, value in _block(data, *index):
         block, _ = _handle(value, 0)
@@ -147,7 +147,7 @@ def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
 
 
 def _block(data: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-    """The entries of a block: each key repeats the beginning of the one before."""
+    """The entries of a block: each key repeats the beginning of the previous one."""
     block = data[offset : offset + size]
     kind, crc = data[offset + size : offset + size + 1], data[offset + size + 1 : offset + size + 5]
     if len(block) != size or len(crc) != 4 or size < 4:
@@ -189,14 +189,14 @@ def _entry(value: bytes) -> _Entry:
 
 
 def _aliases(graph: bytes) -> dict[str, str]:
-    """Further edges to objects that have a path already, as in `trackable.ObjectGraph`."""
+    """Further edges to objects that already have a path, as in `trackable.ObjectGraph`."""
     nodes = [list(wire.messages(node, 1)) for node in wire.messages(graph, 1)]
     paths, aliases, queue = {0: ""}, {}, deque([0] if nodes else [])
     while queue:
-        now = queue.popleft()
-        for child in nodes[now]:
+        current = queue.popleft()
+        for child in nodes[current]:
             target = wire.integer(child, 1)
-            edge = within_depth(join(paths[now], b"".join(list(wire.messages(child, 2))[-1:]).decode()))
+            edge = within_depth(join(paths[current], b"".join(list(wire.messages(child, 2))[-1:]).decode()))
             if target in paths:
                 aliases[edge] = paths[target]
             else:

@@ -17,7 +17,7 @@ from gradtape.train import bundle, files, late, safetensors, trackable
 from gradtape.train.restoration import InitializationOnlyStatus, LoadStatus, Restoration
 
 _COUNTER = "save_counter"
-# Attributes of a checkpoint that are not given to it to be saved.
+# Attributes of a checkpoint that are not saved.
 _OWN = frozenset(("_root", "_save_counter", "_restorations", late.WAITING))
 
 
@@ -42,18 +42,18 @@ class CheckpointOptions:
 
 
 class Checkpoint:
-    """The state of objects, to be saved and restored together.
+    """Saves and restores the state of objects together.
 
-    Saved are variables, random generators and the state of optimizers, wherever they are: in
-    attributes of modules, in lists and dictionaries. On restoring, values find their objects by
-    the names of attributes, not by the names of variables; objects that are made later (a layer
-    that is built at its first call, the slots of an optimizer) get theirs when they are made.
+    It saves variables, random generators and the state of optimizers, wherever they are: in attributes of modules,
+    in lists and dictionaries. On restoring, values find their objects by the names of attributes, not by the names
+    of variables; objects that are created later (a layer that is built at its first call, the slots of an
+    optimizer) are restored when they are created.
 
-    A checkpoint is one file in the safetensors format, `prefix-1.safetensors`. It is written
-    beside its place and then moved there, so a crash leaves the last good one.
+    A checkpoint is one file in the safetensors format, `prefix-1.safetensors`. It is written to a temporary file
+    first, which then replaces it, so that a crash leaves the last good one.
 
     Args:
-      root: an object whose parts are saved as if they were given by name, or a weak reference to it.
+      root: an object whose parts are saved as if passed by name, or a weak reference to it.
       **kwargs: objects by name; they become attributes.
 
     >>> import tempfile
@@ -70,7 +70,7 @@ class Checkpoint:
     _root: Any  # or a weak reference to it
     _save_counter: Any
     _restorations: list[Restoration]
-    _checkpoint_late = True  # its own `__setattr__` looks at what comes later
+    _checkpoint_late = True  # its own `__setattr__` handles attributes that are set later
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
         self.__dict__["_root"] = root
@@ -97,19 +97,19 @@ class Checkpoint:
         late.arrived(self, {name: value})
 
     def _checkpoint_children(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        children: dict[str, Any] = {}
         root = self._checkpoint_root
         if root is not None:
             plain = trackable.leaf_of(root) is None and not trackable.has_slots(root)
-            found.update(trackable.children(root) if plain else {"root": root})
-        found.update({n: v for n, v in vars(self).items() if n not in _OWN and trackable.may_be_given(v)})
+            children.update(trackable.children(root) if plain else {"root": root})
+        children.update({n: v for n, v in vars(self).items() if n not in _OWN and trackable.may_be_given(v)})
         if self._save_counter is not None:
-            found[_COUNTER] = self._save_counter
-        return found
+            children[_COUNTER] = self._save_counter
+        return children
 
     @property
     def save_counter(self) -> Variable:
-        """How often `save` was called: an int64 variable, itself part of the checkpoint."""
+        """The number of calls of `save`: an int64 variable, itself part of the checkpoint."""
         if self._save_counter is None:
             with scopes.init_scope():
                 counter = Variable(np.int64(0), trainable=False, name=_COUNTER)
@@ -120,7 +120,7 @@ class Checkpoint:
     # ---- saving -----------------------------------------------------------------------------------
 
     def write(self, file_prefix: Any, options: CheckpointOptions | None = None) -> str:
-        """Writes a checkpoint with exactly this prefix, and does not count it.
+        """Writes a checkpoint with exactly this prefix, without counting it.
 
         Returns:
           The prefix, for `read`.
@@ -161,7 +161,7 @@ class Checkpoint:
         return path
 
     def sync(self) -> None:
-        """Nothing to wait for: files are written before `save` returns."""
+        """Does nothing: files are written before `save` returns."""
 
     # ---- restoring --------------------------------------------------------------------------------
 
@@ -185,15 +185,15 @@ class Checkpoint:
         return LoadStatus(restoration)
 
     def restore(self, save_path: Any, options: CheckpointOptions | None = None) -> Any:
-        """Restores a checkpoint into the objects; values of objects made later wait for them.
+        """Restores a checkpoint into the objects; objects created later are restored when they are created.
 
         Args:
-          save_path: what `save` returned, a folder (its newest checkpoint is meant), or None for
-            nothing, so that `restore(tf.train.latest_checkpoint(folder))` works at the first start.
+          save_path: the result of `save`, a folder (for its newest checkpoint), or None for nothing, so that
+          `restore(tf.train.latest_checkpoint(folder))` works at the first start.
 
         Returns:
-          A status; `restore(path).assert_consumed()` raises unless everything found its place,
-          and `.expect_partial()` says that this is not expected.
+          A status; `restore(path).assert_consumed()` raises unless every value was used, and `.expect_partial()`
+          declares that some may remain unused.
 
         Raises:
           NotFoundError: if there is no such checkpoint.

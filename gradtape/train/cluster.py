@@ -1,4 +1,4 @@
-"""`tf.train.ClusterSpec`, which describes a cluster, and `tf.train.Coordinator`, which ends threads."""
+"""`tf.train.ClusterSpec`, which describes a cluster, and `tf.train.Coordinator`, which stops threads."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ClusterSpec:
         return [tasks.get(i) for i in range(max(tasks, default=-1) + 1)]
 
     def as_dict(self) -> dict[str, Any]:
-        """The dictionary it was made of."""
+        """The dictionary that it was created from."""
         return {
             job: [tasks[i] for i in sorted(tasks)]
             if sorted(tasks) == list(range(len(tasks)))
@@ -95,7 +95,7 @@ class ClusterSpec:
 
 
 class Coordinator:
-    """Ends several threads together: one asks all to stop, and an exception in one reaches the others.
+    """Stops several threads together: one requests a stop, and an exception in one reaches the others.
 
     >>> import gradtape as tf
     >>> coordinator = tf.train.Coordinator()
@@ -132,25 +132,25 @@ class Coordinator:
             self._stop.set()
 
     def clear_stop(self) -> None:
-        """Forgets the request, and an exception."""
+        """Clears the request, and an exception."""
         with self._lock:
             self._joined, self._error = False, None
             self._stop.clear()
 
     def wait_for_stop(self, timeout: float | None = None) -> bool:
-        """Waits until a stop is requested; whether it was."""
+        """Waits until a stop is requested; returns whether it was."""
         return self._stop.wait(timeout)
 
     @contextlib.contextmanager
     def stop_on_exception(self) -> Iterator[None]:
-        """An exception inside requests a stop."""
+        """A context in which an exception requests a stop."""
         try:
             yield
         except BaseException:
             self.request_stop(sys.exc_info()[1])
 
     def register_thread(self, thread: threading.Thread) -> None:
-        """A thread for `join` to wait for."""
+        """Registers a thread for `join`."""
         with self._lock:
             self._threads.add(thread)
 
@@ -160,10 +160,10 @@ class Coordinator:
         stop_grace_period_secs: float = 120,
         ignore_live_threads: bool = False,
     ) -> None:
-        """Waits for threads to end; raises what stopped them.
+        """Waits for threads to end; raises the exception that stopped them.
 
         Raises:
-          RuntimeError: if threads are alive too long after a stop was requested.
+          RuntimeError: if threads are still alive some time after a stop was requested.
         """
         waiting = list(self._threads.union(threads or ()))
         while any(t.is_alive() for t in waiting) and not self._stop.wait(0.05):

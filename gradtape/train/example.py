@@ -15,7 +15,7 @@ from gradtape.io import wire
 
 
 class _Message:
-    """What the messages have in common: bytes, text, comparison."""
+    """The common base of messages: bytes, text, comparison."""
 
     def _encode(self) -> bytes:
         raise NotImplementedError
@@ -31,7 +31,7 @@ class _Message:
         return self._encode()
 
     def ParseFromString(self, serialized: bytes) -> int:
-        """Sets the message to what bytes say; their number is returned.
+        """Sets the message from bytes; returns their number.
 
         Raises:
           ValueError: if they are no such message.
@@ -47,12 +47,12 @@ class _Message:
     @classmethod
     def FromString(cls, s: bytes) -> Any:
         """A message from bytes."""
-        made = cls()
-        made.ParseFromString(s)
-        return made
+        message = cls()
+        message.ParseFromString(s)
+        return message
 
     def CopyFrom(self, other_msg: Any) -> None:
-        """Takes over what another message says."""
+        """Copies the fields of another message."""
         self.ParseFromString(other_msg._encode())
 
     def ByteSize(self) -> int:
@@ -60,7 +60,7 @@ class _Message:
         return len(self._encode())
 
     def Clear(self) -> None:
-        """Forgets everything."""
+        """Clears all fields."""
         self._clear()
 
     def _clear(self) -> None:
@@ -139,7 +139,7 @@ class FloatList(_List):
         return wire.message(1, np.asarray(self.value, "<f4").tobytes()) if self.value else b""
 
     def _decode(self, data: bytes) -> None:
-        # Packed or not, the bytes are those of the numbers.
+        # Packed or not, the bytes of the numbers are the same.
         pieces = b"".join(v for f, kind, v in wire.fields(data) if f == 1 and kind in (2, 5))
         self.value += np.frombuffer(pieces, "<f4").tolist()
 
@@ -218,15 +218,15 @@ class Feature(_Message):
 
 
 class _Map(dict):
-    """A field that maps names to messages: asked for a new name, it makes the message."""
+    """A field that maps names to messages; a new name creates a message."""
 
     def __init__(self, cls: type, items: Any = ()) -> None:
         super().__init__(items)
         self._cls = cls
 
     def __missing__(self, key: str) -> Any:
-        self[key] = made = self._cls()
-        return made
+        self[key] = message = self._cls()
+        return message
 
 
 class _Named(_Message):
@@ -319,7 +319,7 @@ class Example(_Message):
 
 
 class SequenceExample(_Message):
-    """An example with features of the whole, and lists of features over its steps."""
+    """An example with features of the whole sequence, and lists of features of its steps."""
 
     def __init__(self, context: Features | None = None, feature_lists: FeatureLists | None = None) -> None:
         self.context = Features() if context is None else context

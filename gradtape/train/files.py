@@ -1,7 +1,7 @@
-"""Files of checkpoints: written so that a crash at any moment leaves the last good one.
+"""Files of checkpoints, written so that a crash at any moment leaves the last good one.
 
-A file is written beside its place, brought to the disk, and then put in its place in one step. The
-file `checkpoint` of a folder, which names the newest checkpoint, is written the same way and last.
+A file is written to a temporary name, flushed to disk, and then moved to its place in one step. The file
+`checkpoint` of a folder, which names the newest checkpoint, is written the same way, last.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gradtape._src.base.errors import NotFoundError
 _log = logging.getLogger("gradtape")
 
 DATA = ".safetensors"
-# Only a sign: programs look for the index of TensorFlow's checkpoints to see whether one is there.
+# Only a marker: programs look for the index file of TensorFlow's checkpoints to see whether there is a checkpoint.
 INDEX = ".index"
 _STATE = "checkpoint"
 # The fields of the file `checkpoint`.
@@ -32,7 +32,7 @@ _FIELD = re.compile(r'^\s*(\w+):\s*(?:"((?:[^"\\]|\\.)*)"|(\S+))\s*$')
 
 
 def write(path: str, chunks: Iterable[Any]) -> None:
-    """Writes a file so that it is there whole, or as it was before."""
+    """Writes a file so that it is either complete, or as it was before."""
     part = path + ".part"
     try:
         with open(part, "wb") as file:
@@ -49,7 +49,7 @@ def write(path: str, chunks: Iterable[Any]) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Brings the names in a folder to the disk, where the system can do that."""
+    """Flushes the names in a folder to disk, if the system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -81,14 +81,14 @@ def _shards(prefix: str) -> list[str]:
 
 
 def remove(path: str) -> None:
-    """Deletes a checkpoint; what is not there any more is no error."""
+    """Deletes a checkpoint; missing files are ignored."""
     for name in (path + INDEX, data_of(path), *_shards(path)):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether the files of a checkpoint are in a folder, or below it, whatever links lead there."""
+    """Whether the files of a checkpoint are in a folder, or below it, after resolving links."""
     parent, name = os.path.split(path)
     real, inside = os.path.realpath(folder), os.path.realpath(parent)
     return os.path.commonpath((real, inside)) == real and name not in ("", ".", "..")
@@ -98,13 +98,12 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 class CheckpointState:
-    """Which checkpoints a folder has: what the file `checkpoint` says.
+    """The checkpoints of a folder, as listed in the file `checkpoint`.
 
     Attributes:
-      model_checkpoint_path: the newest one.
-      all_model_checkpoint_paths: all that are kept, oldest first.
-      all_model_checkpoint_timestamps: when they were written, in seconds since 1970.
-      last_preserved_timestamp: when the last one that is never deleted was written.
+      model_checkpoint_path: the newest one. all_model_checkpoint_paths: all that exist, oldest first.
+      all_model_checkpoint_timestamps: the times when they were written, in seconds since 1970.
+      last_preserved_timestamp: the time when the last one that is never deleted was written.
     """
 
     def __init__(
@@ -141,8 +140,8 @@ _ESCAPE = re.compile(rb"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
 def _unquoted(text: str) -> str:
     """A quoted string as protobuf writes it: bytes beyond ASCII are numbers, `\\303\\244`."""
 
-    def plain(found: re.Match[bytes]) -> bytes:
-        word = found[1]
+    def plain(match: re.Match[bytes]) -> bytes:
+        word = match[1]
         if word[:1].isdigit() and word[0] < 0x38:
             return bytes([int(word, 8) & 255])
         return bytes([int(word[1:], 16)]) if len(word) > 1 else {b"n": b"\n", b"t": b"\t"}.get(word, word)
@@ -158,7 +157,7 @@ def update_state(
     last_preserved: float = 0.0,
     filename: str | None = None,
 ) -> None:
-    """Writes the file `checkpoint`; names in the same folder are written without it, so it can move."""
+    """Writes the file `checkpoint`; paths in the same folder are written relative to it, so that it can be moved."""
 
     def short(path: str) -> str:
         inside = os.path.relpath(path, folder) if os.path.isabs(path) == os.path.isabs(folder) else path
@@ -172,7 +171,7 @@ def update_state(
 
 
 def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None) -> CheckpointState | None:
-    """What the file `checkpoint` of a folder says; None if there is no such file, or it is damaged."""
+    """The contents of the file `checkpoint` of a folder; None if there is no such file, or it is damaged."""
     folder = os.fspath(checkpoint_dir)
     path = os.path.join(folder, latest_filename or _STATE)
     try:
@@ -184,8 +183,8 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
         return None
     state = CheckpointState()
     for line in filter(str.strip, text.splitlines()):
-        found = _FIELD.match(line)
-        name, word, number = found.groups() if found else ("", None, None)
+        match = _FIELD.match(line)
+        name, word, number = match.groups() if match else ("", None, None)
         try:
             given: Any = word if _KINDS[name] is str else number
             value: Any = _whole(folder, _unquoted(given)) if _KINDS[name] is str else float(given)
@@ -224,7 +223,7 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
 
 
 def find(path: Any) -> str:
-    """The prefix of the checkpoint meant by a prefix, a file, or a folder that has a newest one.
+    """The prefix of the checkpoint given by a prefix, a file, or a folder with a newest one.
 
     Raises:
       ValueError: if a folder has no checkpoint.
@@ -253,12 +252,11 @@ def not_found(prefix: str) -> NotFoundError:
 def checkpoints_iterator(
     checkpoint_dir: Any, min_interval_secs: float = 0, timeout: float | None = None, timeout_fn: Any = None
 ) -> Iterable[str]:
-    """Gives the newest checkpoint of a folder, again and again as new ones are written.
+    """Yields the newest checkpoint of a folder, repeatedly as new ones are written.
 
     Args:
-      min_interval_secs: the least time between two.
-      timeout: how many seconds to wait for a new one; None waits for ever.
-      timeout_fn: asked after a timeout; the iteration ends when it returns True, or if it is None.
+      min_interval_secs: the least time between two of them. timeout: the number of seconds to wait for a new one;
+      None waits for ever. timeout_fn: called after a timeout; the iteration ends when it returns True, or if it is None.
     """
     last = None
     while True:

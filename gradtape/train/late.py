@@ -1,9 +1,9 @@
-"""Restoring what does not exist yet: an object that misses parts a checkpoint has is watched.
+"""Restores objects that do not exist yet: an object that lacks parts of the checkpoint is watched.
 
-A Python object is watched by giving it, for as long as it waits, a subclass of its own class whose
-`__setattr__` (and `build`, for optimizers) looks at what comes in. Nothing is hooked into objects
-that wait for nothing. A list or dictionary is replaced, where it stands, by one of a subclass that shows the
-same items: the one that was given is changed with it, and what is put into that is seen here.
+A Python object is watched by changing its class, while it waits, to a subclass of its class whose `__setattr__`
+(and `build`, for optimizers) checks new attributes. Objects that wait for nothing are not changed. A list or
+dictionary is replaced by one of a subclass that shows the same items: it changes together with the original, and
+notices items put into the original.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ WAITING = "__gradtape_waiting"
 
 
 def watch(obj: Any, restoration: Any, path: str) -> None:
-    """Makes `restoration.bind` be called for what `obj` gets later and the checkpoint has at `path`."""
+    """Makes new parts of `obj`, which the checkpoint has at `path`, restored by `restoration.bind`."""
     if not isinstance(obj, (_LateList, _LateDict)) and not hasattr(type(obj), "_checkpoint_late"):
         try:
             obj.__class__ = _watched(type(obj))  # type: ignore[arg-type]
-        except (TypeError, AttributeError):  # an object without room for it: what comes later is not restored
+        except (TypeError, AttributeError):  # the class cannot be changed: later parts are not restored
             return
-    # A newer checkpoint of the same root takes the place of an older one.
-    kept = [w for w in waiting(obj) if w[0].root is not restoration.root]
-    obj.__dict__[WAITING] = [*kept, (restoration, path)]
+    # A newer checkpoint of the same root replaces an older one.
+    others = [w for w in waiting(obj) if w[0].root is not restoration.root]
+    obj.__dict__[WAITING] = [*others, (restoration, path)]
 
 
 def waiting(obj: Any) -> list[tuple[Any, str]]:
-    """What an object waits for: pairs of a restoration and the path it was saved at."""
+    """What an object waits for: pairs of a restoration and the path where the object was saved."""
     return getattr(obj, "__dict__", {}).get(WAITING, [])
 
 
 def arrived(obj: Any, parts: dict[str, Any]) -> None:
-    """Restores the parts that an object has got just now, by name."""
+    """Restores the parts, by name, that an object has just received."""
     new = {name: part for name, part in parts.items() if trackable.may_be_given(part)} if waiting(obj) else {}
     for restoration, path in waiting(obj) if new else ():
         for name, part in new.items():
@@ -67,31 +67,31 @@ def _made(cls: type, *args: Any) -> Any:
 
 @functools.lru_cache(256)
 def _watched(cls: type) -> type:
-    """A subclass of `cls` that looks at its new attributes."""
+    """A subclass of `cls` that checks new attributes."""
 
     def __setattr__(self: Any, name: str, value: Any) -> None:
-        super(made, self).__setattr__(name, value)  # type: ignore[arg-type]
-        # A library may keep something else than it was given, a list of its own for instance.
+        super(watched, self).__setattr__(name, value)  # type: ignore[arg-type]
+        # A library may store something other than the given value, such as its own list.
         arrived(self, {name: self.__dict__.get(name, value)})
 
     def build(self: Any, *args: Any, **kwargs: Any) -> Any:
-        out = super(made, self).build(*args, **kwargs)  # type: ignore[arg-type, misc]
+        out = super(watched, self).build(*args, **kwargs)  # type: ignore[arg-type, misc]
         for restoration, path in waiting(self):
             restoration.bind(self, path)
         _rest_if_done(self)
         return out
 
     def __reduce_ex__(self: Any, protocol: Any) -> Any:
-        # Copies and pickles are of the plain class, and wait for nothing.
+        # Copies and pickles have the plain class, and wait for nothing.
         try:
             self.__class__ = cls
             parts = self.__reduce_ex__(protocol)
         finally:
-            self.__class__ = made
+            self.__class__ = watched
         if isinstance(parts, tuple) and len(parts) > 2 and isinstance(parts[2], dict):
             state = {k: v for k, v in parts[2].items() if k != WAITING}
             parts = (*parts[:2], state, *parts[3:])
-        # What pickle would compare the class with is the class of the moment.
+        # Pickle would compare the class with the temporary one.
         return (_made, *parts[1:]) if isinstance(parts, tuple) and parts[0] is _NEW else parts
 
     body: dict[str, Any] = {
@@ -100,27 +100,27 @@ def _watched(cls: type) -> type:
     }  # fmt: skip
     if trackable.is_optimizer_class(cls):
         body["build"] = build
-    made = type(cls)(cls.__name__, (cls,), body)
-    return made
+    watched = type(cls)(cls.__name__, (cls,), body)
+    return watched
 
 
 # ---- containers -----------------------------------------------------------------------------------
 
 
 def _catch_up(self: Any) -> None:
-    """Takes over what the list or dictionary behind this one has got, and restores what is new."""
-    base, before, now = type(self)._base, self._seen, self._origin
-    if len(before) == len(now) and all(map(operator.is_, _flat(before), _flat(now))):
+    """Copies changes of the original list or dictionary, and restores new items."""
+    base, before, current = type(self)._base, self._seen, self._origin
+    if len(before) == len(current) and all(map(operator.is_, _flat(before), _flat(current))):
         return
-    self._seen = now = base(now)
+    self._seen = current = base(current)
     base.clear(self)
     if base is list:
-        list.extend(self, now)
+        list.extend(self, current)
     else:
-        for key, part in now.items():
+        for key, part in current.items():
             base.__setitem__(self, key, part)
     old = dict(_pairs(before))
-    arrived(self, {str(key): part for key, part in _pairs(now) if old.get(key, self) is not part})
+    arrived(self, {str(key): part for key, part in _pairs(current) if old.get(key, self) is not part})
 
 
 def _pairs(container: Any) -> Any:
@@ -161,11 +161,11 @@ _WRITE = """__setitem__ __delitem__ __iadd__ __imul__ __ior__ append extend inse
 
 
 def _methods(base: type) -> dict[str, Any]:
-    """The methods of lists or dictionaries, each of which looks at the one behind, too."""
+    """The methods of lists or dictionaries, which also check the original for changes."""
     body: dict[str, Any] = {n: _following(base, n) for n in _READ if hasattr(base, n)}
     body.update({n: _changing(base, n) for n in _WRITE if hasattr(base, n)})
     body.update({"_base": base, "__hash__": None, "__module__": __name__})
-    # Copies and pickles are plain, and wait for nothing.
+    # Copies and pickles are plain containers, and wait for nothing.
     body["__reduce_ex__"] = lambda self, protocol: (base, (base(self._origin),))
     return body
 
@@ -194,24 +194,24 @@ _LATE: dict[type, type] = {
 }
 
 
-def watching(value: Any, known: dict[int, Any]) -> Any:
-    """A list, dictionary or tuple with watching ones in the place of plain ones, at any depth; others as they are.
+def watching(value: Any, copies: dict[int, Any]) -> Any:
+    """A list, dictionary or tuple with watching copies in place of plain ones, at any depth; other values unchanged.
 
     Args:
-      known: the watching ones made so far, by the id of the plain ones; it is added to.
+      copies: the watching copies made so far, by the id of the plain ones; updated.
     """
-    if id(value) in known:
-        return known[id(value)]
+    if id(value) in copies:
+        return copies[id(value)]
     late = _LATE.get(type(value))
     if late is not None:
-        made = known[id(value)] = late(value)
+        copy = copies[id(value)] = late(value)
         for key in range(len(value)) if isinstance(value, list) else list(value):
-            part = watching(value[key], known)
+            part = watching(value[key], copies)
             if part is not value[key]:
-                _put_at(made, key, part)
-        return made
+                _put_at(copy, key, part)
+        return copy
     if isinstance(value, tuple):
-        parts = [watching(part, known) for part in value]
+        parts = [watching(part, copies) for part in value]
         if any(map(operator.is_not, parts, value)):
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value
@@ -224,7 +224,7 @@ def _put_at(late: Any, key: Any, value: Any) -> None:
 
 
 def put(parent: Any, name: str, value: Any) -> bool:
-    """Puts a watching value where a plain one stood; whether that was possible."""
+    """Replaces a plain value by a watching one; returns whether that was possible."""
     if isinstance(parent, (_LateList, _LateDict)):
         origin = parent._origin  # type: ignore[union-attr]
         key = int(name) if isinstance(origin, list) else next(k for k in origin if str(k) == name)

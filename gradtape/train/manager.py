@@ -15,18 +15,16 @@ _log = logging.getLogger("gradtape")
 
 
 class CheckpointManager:
-    """Saves a `Checkpoint` again and again, and deletes old files.
+    """Saves a `Checkpoint` repeatedly, and deletes old files.
 
     Args:
       checkpoint: what to save.
-      directory: the folder. A manager for the same folder goes on where an earlier one stopped.
-      max_to_keep: how many checkpoints are kept; None for all of them.
-      keep_checkpoint_every_n_hours: additionally, one checkpoint per this many hours is never deleted.
-      checkpoint_name: the prefix of the files.
-      step_counter: a variable that counts steps; needed for `checkpoint_interval`.
-      checkpoint_interval: `save` does nothing until this many steps were made since the last time.
-      init_fn: called by `restore_or_initialize` if there is no checkpoint.
-      last_checkpoint_step: the step of the last checkpoint, for a manager made late.
+      directory: the folder. A manager for the same folder continues where an earlier one stopped. max_to_keep: the
+      number of checkpoints to keep; None for all of them. keep_checkpoint_every_n_hours: in addition, one
+      checkpoint in this many hours is never deleted. checkpoint_name: the prefix of the files. step_counter: a
+      variable that counts steps; needed for `checkpoint_interval`. checkpoint_interval: `save` does nothing until
+      this many steps have passed since the last time. init_fn: called by `restore_or_initialize` if there is no
+      checkpoint. last_checkpoint_step: the step of the last checkpoint, for a manager created later.
 
     >>> import tempfile
     >>> import gradtape as tf
@@ -66,13 +64,13 @@ class CheckpointManager:
         # The checkpoints that may be deleted, oldest first, with the time they were written.
         self._kept: dict[str, float] = {}
         now = time.time()
-        # A little earlier: a manager made anew right after the first save must not keep its file for ever.
+        # A little earlier, so that a manager recreated right after the first save does not keep its file for ever.
         self._last_preserved = now - 1
         self._latest: str | None = None
         state = files.get_checkpoint_state(self._directory)
         if state is not None:
             newest, paths = state.model_checkpoint_path, state.all_model_checkpoint_paths
-            # Whatever the file says: what is outside of the folder is neither restored nor deleted.
+            # Whatever the file says, paths outside of the folder are neither restored nor deleted.
             outside = [p for p in (newest, *paths) if not files.is_inside(p, self._directory)]
             if outside:
                 _log.warning("%s: not in the folder: %s. Left alone", self._directory, outside[:3])
@@ -82,7 +80,7 @@ class CheckpointManager:
             if len(times) != len(paths):
                 times = [self._last_preserved] * len(paths)
             for path, written in zip(paths, times, strict=True):
-                # Up to the last one that is never deleted, none is.
+                # Checkpoints up to the last one that is never deleted are not deleted either.
                 if min(written, now) > self._last_preserved and path not in outside:
                     self._kept[path] = min(written, now)
 
@@ -93,12 +91,12 @@ class CheckpointManager:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """What is saved."""
+        """The checkpoint that is saved."""
         return self._checkpoint
 
     @property
     def checkpoint_interval(self) -> int | None:
-        """The least number of steps between two checkpoints."""
+        """The smallest number of steps between two checkpoints."""
         return self._interval
 
     @property
@@ -121,10 +119,10 @@ class CheckpointManager:
 
         Args:
           checkpoint_number: its number; counted by the checkpoint if None.
-          check_interval: whether `checkpoint_interval` holds.
+          check_interval: whether to respect `checkpoint_interval`.
 
         Returns:
-          The prefix of the checkpoint; None if its time has not come.
+          The prefix of the checkpoint; None if it is not due yet.
         """
         step = None if self._step_counter is None else int(self._step_counter.numpy())
         if self._interval is not None and check_interval and not self._is_due(step):
@@ -146,7 +144,7 @@ class CheckpointManager:
         self._latest = path
         self._kept.pop(path, None)
         self._kept[path] = time.time()
-        # First the newest is named, then old ones are deleted: at no moment is there none.
+        # The newest is recorded before old ones are deleted, so that there is always one.
         self._record()
         if self._sweep():
             self._record()
@@ -165,7 +163,7 @@ class CheckpointManager:
         )
 
     def _sweep(self) -> bool:
-        """Deletes what is too much; whether there was something."""
+        """Deletes surplus checkpoints; returns whether there were any."""
         if self._max_to_keep is None:
             return False
         before = len(self._kept)
@@ -179,7 +177,7 @@ class CheckpointManager:
         return len(self._kept) < before
 
     def sync(self) -> None:
-        """Nothing to wait for: files are written before `save` returns."""
+        """Does nothing: files are written before `save` returns."""
 
     def restore_or_initialize(self) -> str | None:
         """Restores the newest checkpoint, or calls `init_fn` if there is none.

@@ -1,4 +1,4 @@
-"""Looks into checkpoints without objects: names, shapes and values."""
+"""Reads checkpoints without objects: names, shapes and values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gradtape.train.trackable import full_name, short_name
 
 
 class CheckpointReader:
-    """The values of a checkpoint by name: the path of a variable, with TensorFlow's ending or without."""
+    """The values of a checkpoint by name: the path of a variable, with or without TensorFlow's suffix."""
 
     def __init__(self, prefix: str) -> None:
         data = files.data_of(prefix)
         self._archive: Any = safetensors.Archive(data) if os.path.isfile(data) else bundle.Archive(prefix)
-        known: dict[str, str] = getattr(self._archive, "names", {})
-        self._names = {known.get(key, full_name(key)): key for key in self._archive}
+        names: dict[str, str] = getattr(self._archive, "names", {})
+        self._names = {names.get(key, full_name(key)): key for key in self._archive}
 
     def _key(self, name: Any) -> str:
         name = name.decode() if isinstance(name, bytes) else str(name)
@@ -65,7 +65,7 @@ class CheckpointReader:
 
 
 def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
-    """A reader of the values of a checkpoint, given by its prefix or the folder of the newest.
+    """A reader for the values of a checkpoint, given by its prefix or by the folder of the newest.
 
     Raises:
       ValueError: if a folder has no checkpoint.

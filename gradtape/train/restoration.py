@@ -1,8 +1,8 @@
-"""Values of a checkpoint on their way into a program's objects.
+"""Restores the values of a checkpoint into a program's objects.
 
-Objects are matched with what was saved edge by edge, from the root on. All shapes and types are
-compared before the first value is assigned. Where an object does not have yet what the checkpoint
-has for it (a layer that is built later, the slots of an optimizer), it is watched: see `late`.
+Objects are matched with the saved graph edge by edge, from the root on. All shapes and types are compared before
+the first value is assigned. If an object lacks a part that the checkpoint has (a layer that is built later, the
+slots of an optimizer), it is watched: see `late`.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _MOST_SHOWN = 10
 
 
 class Restoration:
-    """A checkpoint that was read for a root object, and which of its values found their place."""
+    """A checkpoint that was read for a root object, and the values of it that were used."""
 
     def __init__(self, root: Any, archive: Any, optional: tuple[str, ...] = ()) -> None:
         self.root = root
         self.archive = archive
         self.optional = frozenset(optional)
-        self.quiet = True  # until it has begun
+        self.quiet = True  # until the restoration has started
         self.edges: dict[str, dict[str, str]] = {}
         self._used: set[str] = set()
-        # By id: where an object was saved, and the object, so that its id stays its own.
+        # By id: the path where an object was saved, and the object, so that its id is not reused.
         self._matched: dict[int, tuple[str, Any]] = {}
-        self._taken: dict[str, Any] = {}  # the other way round
+        self._taken: dict[str, Any] = {}  # the inverse
         self._followed: set[tuple[str, str]] = set()
         self._late: dict[
             int, Any
-        ] = {}  # by the id of a list or dictionary: the one in its place, which holds it
+        ] = {}  # by the id of a list or dictionary: its watching copy, which refers to it
         for key in archive:
             self._add_way(key)
         for edge, target in archive.aliases.items():
@@ -59,7 +59,7 @@ class Restoration:
         self.quiet = False
 
     def _add_way(self, path: str) -> None:
-        """Enters the edges of a path, up to the first that is known."""
+        """Adds the edges of a path, up to the first known one."""
         while path:
             parent, _, name = path.rpartition("/")
             of_parent = self.edges.setdefault(parent, {})
@@ -71,8 +71,8 @@ class Restoration:
     # ---- matching ---------------------------------------------------------------------------------
 
     def arrive(self, parent: Any, path: str, name: str, part: Any, target: str) -> None:
-        """Restores the part `name` that the object at `path` has got just now, saved at `target`."""
-        if is_foreign(parent):  # a list of another library's may be kept elsewhere, too
+        """Restores the part `name` that the object at `path` has just received, saved at `target`."""
+        if is_foreign(parent):  # another library may refer to its list elsewhere, too
             self.bind(part, target, (path, join("", name)))
             return
         late_part = self._watching(part, target)
@@ -81,10 +81,10 @@ class Restoration:
         self.bind(part, target, (path, join("", name)))
 
     def bind(self, obj: Any, path: str, edge: tuple[str, str] | None = None) -> None:
-        """Gives an object, and what is below it, the values saved at `path`.
+        """Restores the values saved at `path` into an object, and those below into its parts.
 
         Args:
-          edge: the path of the object it came to, and its name there, for one that is new.
+          edge: for a new part, the path of the object that received it, and its name there.
 
         Raises:
           ValueError, InvalidArgumentError: if a value does not fit; then nothing is assigned.
@@ -100,48 +100,49 @@ class Restoration:
                 return
         queue: deque[tuple[Any, str, bool]] = deque([(obj, path, False)])
         while queue:
-            now, where, foreign = queue.popleft()
-            # What was one object is one: of several in its place, the first gets the value, as in TensorFlow.
-            if not isinstance(now, tuple) and taken.setdefault(where, now) is not now:
+            current, where, foreign = queue.popleft()
+            # A single saved object stays single: of several objects in its place, the first gets the value, as in
+            # TensorFlow.
+            if not isinstance(current, tuple) and taken.setdefault(where, current) is not current:
                 continue
-            matched[id(now)] = (where, now)
-            leaf = leaf_of(now)
+            matched[id(current)] = (where, current)
+            leaf = leaf_of(current)
             if leaf is not None:
                 if where in self.archive:
                     values.append((leaf, where))
                 continue
-            foreign = foreign if isinstance(now, (list, dict, tuple)) else is_foreign(now)
+            foreign = foreign if isinstance(current, (list, dict, tuple)) else is_foreign(current)
             saved = self.edges.get(where, {})
-            live = {join("", name): (name, part) for name, part in children(now).items()}
+            live = {join("", name): (name, part) for name, part in children(current).items()}
             for edge_name, (name, part) in live.items():
                 if edge_name in saved:
                     followed.add((where, edge_name))
                     late_part = part if foreign else self._watching(part, saved[edge_name])
-                    if late_part is not part and late.put(now, name, late_part):
+                    if late_part is not part and late.put(current, name, late_part):
                         part = late_part
                     if id(part) not in matched or matched[id(part)][1] is not part:
                         queue.append((part, saved[edge_name], foreign))
-            if is_optimizer(now):
-                optimizers.append((now, where))
+            if is_optimizer(current):
+                optimizers.append((current, where))
             elif saved.keys() - live.keys():
-                waiting.append((now, where, foreign))
-                if getattr(now, "_checkpoint_root", None) is not None:
-                    waiting.append((now._checkpoint_root, where, False))  # type: ignore[union-attr]
+                waiting.append((current, where, foreign))
+                if getattr(current, "_checkpoint_root", None) is not None:
+                    waiting.append((current._checkpoint_root, where, False))  # type: ignore[union-attr]
         for optimizer, where in optimizers:
             if has_slots(optimizer):
                 values += self._slots(optimizer, where, matched)
         self._assign(values)
         self._matched, self._taken, self._followed = matched, taken, followed
-        # A list of another library's stays: it may be kept elsewhere, too.
-        for now, where, foreign in waiting:
-            if not (foreign and isinstance(now, (list, dict))):
-                late.watch(now, self, where)
+        # A list of another library stays: the library may refer to it elsewhere, too.
+        for current, where, foreign in waiting:
+            if not (foreign and isinstance(current, (list, dict))):
+                late.watch(current, self, where)
         for optimizer, where in optimizers:
             if self._is_left_below(where):
                 late.watch(optimizer, self, where)
 
     def _watching(self, part: Any, path: str) -> Any:
-        """A list, dictionary or tuple that restores what it gets later, if the checkpoint has something for it."""
+        """A list, dictionary or tuple that restores later items, if the checkpoint has something for it."""
         return late.watching(part, self._late) if self._lacks(part, path, set()) else part
 
     def _lacks(self, part: Any, path: str, seen: set[int]) -> bool:
@@ -155,14 +156,14 @@ class Restoration:
         )
 
     def target(self, path: str, name: str) -> str | None:
-        """Where the part `name` of the object at `path` was saved, if no part took it yet."""
+        """The path where the part `name` of the object at `path` was saved, if it is not used yet."""
         edge = join("", name)
         return None if (path, edge) in self._followed else self.edges.get(path, {}).get(edge)
 
     def _slots(self, optimizer: Any, where: str, matched: dict) -> Iterator[tuple[Leaf, str]]:
         def path_of(v: Any) -> str | None:
-            known = matched.get(id(v))
-            return None if known is None else known[0]
+            match = matched.get(id(v))
+            return None if match is None else match[0]
 
         for by_name, by_position, slot in trackable.slots_of(optimizer, where, path_of):
             key = by_name if by_name in self.archive else by_position
@@ -171,20 +172,20 @@ class Restoration:
                 yield Leaf(slot, "variable"), key
 
     def is_waiting(self, obj: Any, path: str) -> bool:
-        """Whether the checkpoint has something for an object that it does not have yet."""
+        """Whether the checkpoint has something for an object that the object does not have yet."""
         if is_optimizer(obj):
             return self._is_left_below(path)
         have = {join("", name) for name in children(obj)}
         return any(e not in have and (path, e) not in self._followed for e in self.edges.get(path, ()))
 
     def _is_left_below(self, path: str) -> bool:
-        """Whether values of an optimizer wait for variables that it makes later."""
+        """Whether values of an optimizer wait for variables that it creates later."""
         return any(k.startswith(f"{path}/") and k not in self._used for k in self.archive)
 
     def _assign(self, values: list[tuple[Leaf, str]]) -> None:
         for leaf, key in values:
             self._check(leaf, key)
-        # Values are no part of the function or the tape around.
+        # Assignments are not part of a surrounding function or tape.
         with scopes.init_scope():
             for leaf, key in values:
                 leaf.write(self.archive.tensor(key))
@@ -210,10 +211,10 @@ class Restoration:
                 + more("checkpoints"),
             )
 
-    # ---- what is left -----------------------------------------------------------------------------
+    # ---- the rest ----------------------------------------------------------------------------------
 
     def unused(self) -> list[str]:
-        """The saved values that no object has taken."""
+        """The saved values that no object used."""
         return sorted(k for k in self.archive if k not in self._used and k not in self.optional)
 
     def unmatched(self) -> list[Any]:
@@ -226,8 +227,8 @@ class Restoration:
         ]
 
     def _took(self, obj: Any) -> bool:
-        known = self._matched.get(id(obj))
-        return known is not None and known[1] is obj and known[0] in self._used
+        match = self._matched.get(id(obj))
+        return match is not None and match[1] is obj and match[0] in self._used
 
     def __del__(self) -> None:
         if self.quiet or sys.is_finalizing() or not hasattr(self, "_used"):
@@ -241,18 +242,18 @@ class Restoration:
             )  # fmt: skip
 
 
-# ---- what `restore` returns ------------------------------------------------------------------------
+# ---- the result of `restore` -----------------------------------------------------------------------
 
 
 class LoadStatus:
-    """What became of a checkpoint: asked with the methods below; each returns the status."""
+    """The outcome of a restoration, checked by the methods below; each returns the status."""
 
     def __init__(self, restoration: Restoration) -> None:
         self._restoration = restoration
 
     def assert_consumed(self) -> LoadStatus:
         """Raises AssertionError unless every saved value was used and every object restored."""
-        ObjectGraph(self._restoration.root)  # looks into lists that were filled under another name
+        ObjectGraph(self._restoration.root)  # visits lists that were filled under another name
         left = self._restoration.unused()
         if left:
             self._restoration.quiet = True
@@ -270,7 +271,7 @@ class LoadStatus:
         return self.assert_existing_objects_matched()
 
     def assert_existing_objects_matched(self) -> LoadStatus:
-        """Raises AssertionError unless every object that there is was restored."""
+        """Raises AssertionError unless every existing object was restored."""
         missing = self._restoration.unmatched()
         if missing:
             shown = missing[:_MOST_SHOWN]
@@ -291,7 +292,7 @@ class LoadStatus:
         return self
 
     def expect_partial(self) -> LoadStatus:
-        """Says that values may stay unused: no warning about them."""
+        """Declares that values may remain unused, so that there is no warning."""
         self._restoration.quiet = True
         return self
 
@@ -302,7 +303,7 @@ class LoadStatus:
 
 
 class InitializationOnlyStatus:
-    """What `restore(None)` returns: there was nothing to restore."""
+    """The result of `restore(None)`: there was nothing to restore."""
 
     def _nothing(self) -> Any:
         raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")

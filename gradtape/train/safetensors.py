@@ -1,10 +1,10 @@
-"""The file format of checkpoints: safetensors, which other libraries read as well.
+"""The file format of checkpoints: safetensors, which other libraries can read as well.
 
-Eight bytes give the length of a header in JSON; it names each tensor's type, shape and place in the
-bytes that follow. `__metadata__` holds a checksum over header and data, and what the format has no
-word for: complex numbers are stored as pairs, and named under "complex"; strings as bytes (the length of each, then all
-of them), with their shapes under "strings"; types of fewer than 8 bits, and two of the floats, one byte an element, with
-their names under "stored".
+Eight bytes give the length of a header in JSON; it has each tensor's type, shape and position in the bytes that
+follow. `__metadata__` holds a checksum of header and data, and whatever the format cannot express: complex numbers
+are stored as pairs, and listed under "complex"; strings as bytes (the length of each, then all of them), with their
+shapes under "strings"; types of fewer than 8 bits, and two of the floats, as one byte per element, with their names
+under "stored".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TYPES = {name: dtype for dtype, name in _NAMES.items() if not dtype.is_complex}
 _PAIRS = {"F32": dtypes.complex64, "F64": dtypes.complex128}
 _MOST_HEADER = 100_000_000
 _NO_SUM = "00000000"
-_PART = 1 << 24  # bytes that are written at once
+_PART = 1 << 24  # bytes per write
 
 
 # ---- writing --------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def save(path: str, tensors: Mapping[str, Any], metadata: Mapping[str, str] | No
     """Writes tensors by name, atomically."""
     texts = {key: [int(d) for d in t.shape] for key, t in tensors.items() if t.dtype is dtypes.string}
     tensors = {key: _packed(t) if key in texts else t for key, t in tensors.items()}
-    # The widest elements first: every tensor then starts at a multiple of its element's size.
+    # The widest elements first, so that every tensor starts at a multiple of its element size.
     order = sorted(tensors, key=lambda key: (-tensors[key].dtype.size, key))
     about: dict[str, str] = {"format": "gradtape", **(metadata or {}), "crc32": _NO_SUM}
     pairs = [key for key in order if tensors[key].dtype.is_complex]
@@ -104,10 +104,10 @@ def _packed(tensor: Any) -> _core.Tensor:
 
 
 def _unpacked(data: bytes, shape: tuple[int, ...]) -> _core.Tensor:
-    """The strings that `_packed` wrote.
+    """The strings written by `_packed`.
 
     Raises:
-      ValueError: if there are more or fewer bytes.
+      ValueError: if the number of bytes is wrong.
     """
     count = math.prod(shape)
     lengths = np.frombuffer(data, "<i8", count)
@@ -123,7 +123,7 @@ def _unpacked(data: bytes, shape: tuple[int, ...]) -> _core.Tensor:
 
 
 class Archive:
-    """The tensors of a file, read when they are asked for.
+    """The tensors of a file, read on access.
 
     Raises:
       DataLossError: if the file is damaged: cut off, changed, or of another format.
@@ -153,7 +153,7 @@ class Archive:
                 key: tuple(expect(d, int) for d in expect(shape, list))
                 for key, shape in json_of(self.metadata.get("strings", "{}"), dict).items()
             }
-            # Further edges to objects that have a path already.
+            # Further edges to objects that already have a path.
             self.aliases: dict[str, str] = {
                 within_depth(edge): expect(target, str)
                 for edge, target in json_of(self.metadata.get("aliases", "{}")).items()
@@ -190,13 +190,13 @@ class Archive:
             raise self._damaged(f"it has {size} bytes, its header describes {expected}")
 
     def _check_sum(self, head: bytes) -> None:
-        known = self.metadata.get("crc32")
-        if known is None:
+        stored = self.metadata.get("crc32")
+        if stored is None:
             if self.metadata.get("format") == "gradtape":
                 raise self._damaged("it has no checksum")
             return  # written by another library
-        check = zlib.crc32(head.replace(f'"crc32":"{known}"'.encode(), f'"crc32":"{_NO_SUM}"'.encode(), 1))
-        if f"{zlib.crc32(memoryview(self._bytes)[self._start :], check):08x}" != known:
+        check = zlib.crc32(head.replace(f'"crc32":"{stored}"'.encode(), f'"crc32":"{_NO_SUM}"'.encode(), 1))
+        if f"{zlib.crc32(memoryview(self._bytes)[self._start :], check):08x}" != stored:
             raise self._damaged("its checksum does not fit: bytes were changed")
 
     def _damaged(self, what: str) -> DataLossError:
@@ -222,7 +222,7 @@ class Archive:
         return self._texts[key] if key in self._texts else self._places[key][1]
 
     def tensor(self, key: str) -> _core.Tensor:
-        """A tensor with the stored value, in memory of its own."""
+        """A tensor with the stored value, in its own memory."""
         dtype, shape, start, end = self._places[key]
         data = memoryview(self._bytes)[self._start + start : self._start + end]
         if key in self._texts:

@@ -1,4 +1,4 @@
-"""What `tf.saved_model.load` gives beside the module itself: signatures, and Keras models as modules."""
+"""Objects that `tf.saved_model.load` returns besides the module itself: signatures, and Keras models as modules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradtape._src.state.module import Module
 
 
 class LoadedModel(Module):
-    """A Keras model that `load` has read: `signatures["serving_default"](inputs=x)`, or a call of `model`."""
+    """A Keras model read by `load`: call `signatures["serving_default"](inputs=x)`, or `model`."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(name=None)
@@ -24,10 +24,10 @@ class LoadedModel(Module):
 
 
 class Restored(Module):
-    """A module that was stored without its class: what it had of variables, modules and functions."""
+    """A module that was stored without its class, with its variables, modules and functions."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """As the module, if its call was a function with a signature, or that was called before it was stored."""
+        """Calls the module, if its `__call__` was a function with a signature, or was called before it was stored."""
         call = vars(self).get("__call__")
         if call is None:
             raise TypeError(f"{self.name}: the module was stored without a function that is its call.")

@@ -1,9 +1,9 @@
-"""Functions as `tf.saved_model` stores them where the Python code behind them is not: the calls that they make, as data.
+"""Functions that `tf.saved_model` stores without their Python code: as data, the library calls that they make.
 
-A function is recorded (`graph/recording.py`): the calls of the library, in order, with their arguments; branches and
-loops have recordings inside. `Writer` makes JSON of that, `Reader` a `tf.function` that makes the same calls. A call
-names a row of the op table, a function of gradtape that recordings take note of, or one of `INTERNAL`; none of them
-reads or writes files or calls code that is not gradtape's.
+A function is recorded (`graph/recording.py`): the library calls, in order, with their arguments; branches and loops
+contain recordings. `Writer` converts that to JSON, `Reader` to a `tf.function` that makes the same calls. A call
+names a row of the op table, a function of gradtape that recordings support, or one of `INTERNAL`; none of them
+reads or writes files or calls code outside of gradtape.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from gradtape._src.ops.table import TABLE
 
 
 def _make_array(elements: Any, dtype: Any, size: Any, dynamic_size: Any) -> Any:
-    """The call by which a recording makes an array, also in another recording."""
+    """The call by which a recording creates an array, also in another recording."""
     if current_recording() is None:
         return recorded_arrays.make_array(elements, dtype, size, dynamic_size)
     return TensorArray(dtype, size, dynamic_size, infer_shape=elements._infer, element_shape=elements.shape)
 
 
-# Calls of recordings that are no functions of the library, as they are made again.
+# Calls of recordings that are not library functions, by the functions that make them again.
 INTERNAL: dict[str, Callable] = {
     "read": recording._read, "assign": recording._assign, "getitem": operator.getitem,
     "TensorArray": _make_array, **recorded_arrays.METHODS,
@@ -53,7 +53,7 @@ _NAME = re.compile(r"gradtape(\.[a-z_0-9]+)+:[A-Za-z_0-9]+\Z")
 
 
 def _named(name: str) -> Any:
-    """The function that a file means by a name; None for what it must not call."""
+    """The function that a name in a file refers to; None if it must not be called."""
     kind, _, rest = name.partition(":")
     if kind == "row":
         return TABLE[rest].op if rest in TABLE else None
@@ -62,14 +62,14 @@ def _named(name: str) -> Any:
     if not _NAME.match(name) or kind.startswith("gradtape.io"):
         return None
     try:
-        found = getattr(importlib.import_module(kind), rest, None)
+        value = getattr(importlib.import_module(kind), rest, None)
     except ModuleNotFoundError:
         return None
-    return found if isinstance(found, _core.Composite) else None
+    return value if isinstance(value, _core.Composite) else None
 
 
 def _name_of(function: Any) -> str | None:
-    """The opposite."""
+    """The inverse of `_named`."""
     function = _make_array if function is recorded_arrays.make_array else function
     if isinstance(function, _core.Op):
         name = f"row:{function.row.name}"
@@ -80,7 +80,7 @@ def _name_of(function: Any) -> str | None:
 
 
 def _recorded(function: Function, args: tuple, kwargs: dict) -> Any:
-    """A recording for these arguments, though their sizes be known; it does not count as a trace."""
+    """A recording for these arguments, even if their sizes are known; it does not count as a trace."""
     given, traces = function._given(args, kwargs), function._traces
     try:
         return function._record(given, given.statics, engines.NATIVE, is_stored=True)[0]
@@ -92,7 +92,7 @@ def _recorded(function: Function, args: tuple, kwargs: dict) -> Any:
 
 
 class Writer:
-    """Describes functions; `encode(value, path)` describes what is no part of a recording, `tensor` keeps a value."""
+    """Describes functions; `encode(value, path)` describes values outside of recordings, `tensor` stores a value."""
 
     def __init__(self, encode: Callable[[Any, str], Any], tensor: Callable[[Any], str]) -> None:
         self._encode, self._tensor = encode, tensor
@@ -101,10 +101,10 @@ class Writer:
         self._numbers: dict[Recorded, int] = {}
 
     def function(self, function: Function, path: str) -> dict[str, Any]:
-        """All that the function was traced for, or its signature.
+        """All traces of a function, or its signature.
 
         Raises:
-          ValueError: if it does something that cannot be stored.
+          ValueError: if the function does something that cannot be stored.
         """
         self._path = path
         if function.input_signature is not None:
@@ -119,16 +119,16 @@ class Writer:
         }
 
     def _trace(self, function: Function, args: tuple, kwargs: dict) -> dict[str, Any]:
-        made = _recorded(function, args, kwargs)
-        if not hasattr(made, "recording") or made.proxies or made.placeholders:
+        concrete = _recorded(function, args, kwargs)
+        if not hasattr(concrete, "recording") or concrete.proxies or concrete.placeholders:
             raise self._refused(
                 "it has arguments that are variables or datasets, or sizes that no recording fits"
             )
         self._numbers = {}
-        flat = made.recording.result
-        result = flat[0] if made._single else nest.pack_sequence_as(made._structure, flat)
+        flat = concrete.recording.result
+        result = flat[0] if concrete._single else nest.pack_sequence_as(concrete._structure, flat)
         arguments = {"args": self._value(tuple(args)), "kwargs": self._value(dict(kwargs))}
-        return arguments | self._part(made.recording, result)
+        return arguments | self._part(concrete.recording, result)
 
     def _part(self, part: Any, result: Any) -> dict[str, Any]:
         return {
@@ -204,7 +204,7 @@ class Writer:
 
 
 class _Stored(Part):
-    """A recording that was read: its calls are made one after the other, in whatever trace is open."""
+    """A recording that was read: makes its calls one after the other in the current trace."""
 
     __slots__ = ()
 
@@ -224,7 +224,7 @@ def _stored_function(*args: Any, **kwargs: Any) -> Any:
 
 
 class _StoredRoutine(Routine):
-    """A function of the user's that is given to one of the library: recordings, by the tensors that it is called with."""
+    """A user function passed to a library function: recordings, by the tensors that it is called with."""
 
     def __init__(self, parts: list[tuple[list, _Stored]]) -> None:
         self.function = _stored_function
@@ -236,14 +236,14 @@ class _StoredRoutine(Routine):
     def part_for(self, args: tuple, kwargs: dict) -> Part:
         tensors = [x for x in leaves_of((args, kwargs)) if isinstance(x, _core.Tensor)]
         kinds = [[x.dtype.name, len(x._dims)] for x in tensors]
-        found = next((part for key, part in self._stored if key == kinds), None)
-        if found is None:
+        stored = next((part for key, part in self._stored if key == kinds), None)
+        if stored is None:
             raise ValueError(f"a stored function is called with tensors of other kinds: {kinds}")
-        return found
+        return stored
 
 
 class Reader:
-    """Makes functions of what `Writer` has written; `decode` and `tensor` are the opposites of what it was given."""
+    """Makes functions from the output of `Writer`; `decode` and `tensor` are the inverses of its arguments."""
 
     def __init__(self, decode: Callable[[Any], Any], tensor: Callable[[str], Any]) -> None:
         self._decode, self._tensor = decode, tensor
@@ -280,14 +280,14 @@ class Reader:
     def _new(self, part: _Stored, described: list, node: Node | None) -> Recorded:
         number, dtype = described
         code = -1 if dtype is None else as_dtype(expect(dtype, str))._code
-        made = self._known[expect(number, int)] = Recorded(part, None, code, node)
-        return made
+        value = self._known[expect(number, int)] = Recorded(part, None, code, node)
+        return value
 
     def _call(self, stored: dict[str, Any]) -> Call:
         if "branch" in stored:
             which, parts, name = stored["branch"]
-            made = [self._part(expect(p, dict)) for p in expect(parts, list)]
-            return BranchCall(self._value(which), made, expect(name, str), control.branch)  # type: ignore[arg-type]
+            branches = [self._part(expect(p, dict)) for p in expect(parts, list)]
+            return BranchCall(self._value(which), branches, expect(name, str), control.branch)  # type: ignore[arg-type]
         if "loop" in stored:
             init, names, test, step, iterates = stored["loop"]
             start = expect(self._value(init), list)
@@ -354,7 +354,7 @@ class Reader:
 
 
 def _function(name: str, parameters: list[str], traces: list[tuple[tuple, dict, _Stored]]) -> Function:
-    """One function of several traces."""
+    """One function with several traces."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         for specs, named, part in traces:
@@ -380,7 +380,7 @@ def _function(name: str, parameters: list[str], traces: list[tuple[tuple, dict, 
 
 
 def _bound(parameters: list[str], args: tuple, kwargs: dict, specs: tuple, named: dict) -> tuple[tuple, dict]:
-    """The arguments as a trace has them: by position as far as it has positions; what is left out is as it was."""
+    """The arguments in the form of a trace: positional as far as it has positions; omitted ones as when stored."""
     rest = dict(kwargs)
     given = list(args)
     for k in range(len(given), len(specs)):
@@ -390,7 +390,7 @@ def _bound(parameters: list[str], args: tuple, kwargs: dict, specs: tuple, named
 
 
 def _matching(specs: Any, given: Any) -> list | None:
-    """The tensors among the arguments of a call, if they are those that a trace was made for."""
+    """The tensors among the arguments of a call, if they match those of a trace."""
     try:
         nest.assert_same_structure(specs, given)
     except (TypeError, ValueError):

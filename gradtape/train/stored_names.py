@@ -1,4 +1,4 @@
-"""The names that a folder of `tf.saved_model` may have: of classes and functions that the program has made, not the file."""
+"""The names that a folder of `tf.saved_model` may use: classes and functions defined by the program, not by the file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradtape._src.state.module import Module
 
 
 def _modules(cls: type = Module) -> Iterator[type]:
-    """`tf.Module` and the classes below it that the program has defined, oldest first."""
+    """`tf.Module` and its subclasses defined by the program, oldest first."""
     yield cls
     child: type
     for child in cls.__subclasses__():
@@ -21,41 +21,41 @@ def _modules(cls: type = Module) -> Iterator[type]:
 
 
 def allowed(name: str) -> Any:
-    """What a folder means by "module:name"; None for what it must not name, or what is not there.
+    """The object that "module:name" in a folder refers to; None if it is not allowed, or does not exist.
 
-    An op of gradtape, a subclass of `tf.Module`, or a function (of Python, or a `tf.function`) at the top of a
+    An op of gradtape, a subclass of `tf.Module`, or a function (Python, or `tf.function`) at the top level of a
     Python module that defines such a class.
     """
     module, _, path = name.partition(":")
     if module == "gradtape" and path in PUBLIC:
         return PUBLIC[path]
-    found = None
+    result = None
     beside = False
     for cls in _modules():
         if cls.__module__ == module:
             beside = True
-            # The newest of its name: a cell of a notebook may run again.
-            found = cls if cls.__qualname__ == path and "<locals>" not in path else found
-    if found is None and beside and not module.startswith("gradtape.") and not path.startswith("__"):
+            # The newest class of a name, since a cell of a notebook may run again.
+            result = cls if cls.__qualname__ == path and "<locals>" not in path else result
+    if result is None and beside and not module.startswith("gradtape.") and not path.startswith("__"):
         value = vars(sys.modules.get(module, object)).get(path)
         python = value.python_function if type(value) is Function else value
         if isinstance(python, types.FunctionType) and python.__module__ == module:
-            found = value
-    return found
+            result = value
+    return result
 
 
 def class_of(name: str) -> type:
     """The class of a stored object.
 
     Raises:
-      ImportError: if the program has no such subclass of `tf.Module`, or if making one could run code.
+      ImportError: if the program has no such subclass of `tf.Module`, or if creating an object could run code.
     """
-    found = allowed(name)
-    if not isinstance(found, type):
+    cls = allowed(name)
+    if not isinstance(cls, type):
         raise unknown(name, "is no subclass of tf.Module that this program has defined")
-    if hasattr(found, "__del__"):
+    if hasattr(cls, "__del__"):
         raise unknown(name, "has a method __del__, which would run with what the file says")
-    return found
+    return cls
 
 
 def unknown(name: str, why: str) -> ImportError:

@@ -1,9 +1,9 @@
 """What a checkpoint saves: the objects below a root, the names that lead to them, and their state.
 
-Objects form a graph. An edge is an attribute's name, a key or a position; the path of an object is
-the shortest way to it, `net/layers/0/kernel`, and every further edge to it is an *alias*. State is
-in the leaves: variables, random generators, and objects that can `serialize`.
-Slots of an optimizer are named after the variable they belong to: `optimizer/slots/net/w/momentum`.
+Objects form a graph. An edge is an attribute's name, a key or a position; the path of an object is the shortest
+one, `net/layers/0/kernel`, and every further edge to it is an *alias*. State is in the leaves: variables, random
+generators, and objects that can `serialize`. Slots of an optimizer are named after their variable:
+`optimizer/slots/net/w/momentum`.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ def full_name(path: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """The path that a name of TensorFlow's stands for."""
+    """The path that a TensorFlow name corresponds to."""
     return name.removesuffix(_SUFFIX)
 
 
 def join(path: str, name: str) -> str:
-    """The path of a child; a dot or slash in its name is written as TensorFlow does."""
+    """The path of a child; dots and slashes in its name are escaped as in TensorFlow."""
     name = name.replace(".", "..").replace("/", ".S")
     return f"{path}/{name}" if path else name
 
 
 def within_depth(path: str) -> str:
-    """`path`, which must not lead through more than `DEEPEST` objects.
+    """`path`, which must not go through more than `DEEPEST` objects.
 
     Raises:
-      ValueError: if it does: no program has such objects, and every part of the way needs memory.
+      ValueError: if it does: no program has such objects, and every part of the path needs memory.
     """
     if path.count("/") > DEEPEST:
         raise ValueError(f"the path {path[:40]}... leads through more than {DEEPEST} objects")
@@ -75,12 +75,12 @@ class PythonState:
         raise NotImplementedError(f"{type(self).__name__} must have a method `serialize(self)`.")
 
     def deserialize(self, string_value: Any) -> None:
-        """Sets the state to what `serialize` gave."""
+        """Sets the state to a result of `serialize`."""
         raise NotImplementedError(f"{type(self).__name__} must have a method `deserialize(self, value)`.")
 
 
 class Leaf:
-    """How the state of one object is read and written."""
+    """Reads and writes the state of one object."""
 
     def __init__(self, obj: Any, kind: str) -> None:
         self.obj = obj
@@ -88,7 +88,7 @@ class Leaf:
 
     @property
     def name(self) -> str:
-        """What an error calls the object."""
+        """The name of the object in errors."""
         return getattr(self.obj, "name", None) or type(self.obj).__name__
 
     def read(self) -> _core.Tensor:
@@ -104,7 +104,7 @@ class Leaf:
         return conversion.convert(np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8))
 
     def expects(self) -> tuple[Any, Any]:
-        """The element type and shape that fit; None for what may be anything."""
+        """The element type and shape that fit; None for any."""
         if self.kind in ("variable", "foreign"):
             return dtypes.as_dtype(self.obj.dtype), self.obj.shape
         return (dtypes.int64, (3,)) if self.kind == "generator" else (dtypes.uint8, None)
@@ -115,17 +115,17 @@ class Leaf:
             self.obj.reset(value)
         elif self.kind == "python":
             text = value.numpy().tobytes()
-            # Text comes back as text, as the object gave it.
+            # The state is text again if `serialize` returns text.
             self.obj.deserialize(text.decode() if isinstance(self.obj.serialize(), str) else text)
         elif getattr(self.obj, "_value", self) is None and hasattr(self.obj, "_initializer"):
-            # A variable of Keras that was made while a model is built gets its value at the end of that.
+            # A Keras variable that is created while a model is built gets its value at the end of the build.
             self.obj._initializer = lambda shape, dtype=None, **_: value.numpy()
         else:
             self.obj.assign(value)
 
 
 def leaf_of(obj: Any) -> Leaf | None:
-    """The state of an object, if it has one of its own."""
+    """The state of an object, if it has its own."""
     if isinstance(obj, _core.Variable):
         return Leaf(obj, "variable")
     if isinstance(obj, Generator):
@@ -133,7 +133,7 @@ def leaf_of(obj: Any) -> Leaf | None:
     if isinstance(obj, PythonState) or getattr(type(obj), "_checkpoint_by_serializing", False):
         return Leaf(obj, "python")
     cls = type(obj)
-    # Variables of other libraries, such as Keras: asked of the class, for properties may run code.
+    # Variables of other libraries, such as Keras: tested on the class, since properties may run code.
     if all(hasattr(cls, n) for n in ("assign", "dtype", "shape", "trainable")) and cls is not type:
         return Leaf(obj, "foreign")
     return None
@@ -158,7 +158,7 @@ def has_slots(obj: Any) -> bool:
 
 
 def is_trackable(obj: Any) -> bool:
-    """Whether a checkpoint looks into it wherever it meets it."""
+    """Whether a checkpoint always looks into this object."""
     if isinstance(obj, (Module, list, dict, tuple)):
         return True
     cls = type(obj)
@@ -174,7 +174,7 @@ def is_trackable(obj: Any) -> bool:
 
 
 def is_foreign(obj: Any) -> bool:
-    """Whether it is a module of another library, which may keep its lists in two places."""
+    """Whether it is a module of another library, which may refer to its lists in two places."""
     cls = type(obj)
     return not isinstance(obj, Module) and (
         hasattr(cls, "get_config") or hasattr(cls, "trainable_variables") or is_optimizer_class(cls)
@@ -184,43 +184,43 @@ def is_foreign(obj: Any) -> bool:
 def children(obj: Any) -> dict[str, Any]:
     """The parts of an object that may hold state, by name.
 
-    An object of a library may say so itself with a method `_checkpoint_children`.
+    An object of a library may define this by a method `_checkpoint_children`.
     """
-    found: dict[str, Any] = {}
+    out: dict[str, Any] = {}
     if leaf_of(obj) is not None:
-        return found
+        return out
     own = getattr(type(obj), "_checkpoint_children", None)
     if own is not None:
         return own(obj)
     if has_slots(obj):
-        found = _optimizer_children(obj)
+        out = _optimizer_children(obj)
     elif is_optimizer(obj):
-        # By position, as Keras does: attributes would lead to the variables of the model as well.
-        found = {VARIABLES: tuple(obj.variables)}
+        # By position, as in Keras: attributes would lead to the variables of the model as well.
+        out = {VARIABLES: tuple(obj.variables)}
     elif isinstance(obj, dict):
-        found = {_key(k, obj): v for k, v in obj.items() if is_trackable(v)}
+        out = {_key(k, obj): v for k, v in obj.items() if is_trackable(v)}
     elif isinstance(obj, (list, tuple)):
-        found = {str(i): v for i, v in enumerate(obj)}
+        out = {str(i): v for i, v in enumerate(obj)}
     else:
         ignored = getattr(type(obj), "_TF_MODULE_IGNORED_PROPERTIES", ())
         attributes = getattr(obj, "__dict__", {})
-        # The public name of what has two is the one to be saved under.
+        # If an attribute has two names, it is saved under the public one.
         names = sorted(attributes, key=lambda n: n.startswith("_"))
-        found = {n: attributes[n] for n in names if n not in ignored}
-        if isinstance(found.get("_layers"), list):
-            # Keras puts an InputLayer, which holds nothing, in front when a model is built.
-            layers = [v for v in found.pop("_layers") if type(v).__name__ != "InputLayer"]
-            found = {**found, "layers": tuple(layers)}
-    return {name: part for name, part in found.items() if is_trackable(part)}
+        out = {n: attributes[n] for n in names if n not in ignored}
+        if isinstance(out.get("_layers"), list):
+            # Keras inserts an InputLayer, which has no state, at the front when a model is built.
+            layers = [v for v in out.pop("_layers") if type(v).__name__ != "InputLayer"]
+            out = {**out, "layers": tuple(layers)}
+    return {name: part for name, part in out.items() if is_trackable(part)}
 
 
 def _optimizer_children(optimizer: Any) -> dict[str, Any]:
-    found = {"iterations": optimizer._iterations}
+    out = {"iterations": optimizer._iterations}
     if is_trackable(optimizer._learning_rate):
-        found["learning_rate"] = optimizer._learning_rate
-    found.update(optimizer._scalars)
-    found["variables"] = optimizer._added
-    return found
+        out["learning_rate"] = optimizer._learning_rate
+    out.update(optimizer._scalars)
+    out["variables"] = optimizer._added
+    return out
 
 
 def _key(key: Any, where: dict) -> str:
@@ -241,12 +241,12 @@ def slots_of(
 
     Args:
       path: the path of the optimizer.
-      path_of: gives the path of a variable, or None.
+      path_of: returns the path of a variable, or None.
     """
     for i, v in enumerate(optimizer._trainable_variables):
         by_position = f"{path}/{SLOTS}/.{i}"
-        known = path_of(v)
-        by_name = by_position if known is None else f"{path}/{SLOTS}/{known}"
+        own_path = path_of(v)
+        by_name = by_position if own_path is None else f"{path}/{SLOTS}/{own_path}"
         for name, slot in optimizer._slots[id(v)].items():
             yield f"{by_name}/{name}", f"{by_position}/{name}", slot
 
@@ -261,7 +261,7 @@ class ObjectGraph:
         self.leaves: dict[str, Leaf] = {}
         self.aliases: dict[str, str] = {}
         self.paths: dict[int, str] = {id(root): ""}
-        self.objects: list[Any] = [root]  # kept, so that no other object gets the same id meanwhile
+        self.objects: list[Any] = [root]  # keeps them alive, so that ids are not reused
         optimizers = []
         queue = deque(self.objects)
         while queue:
@@ -292,14 +292,14 @@ class ObjectGraph:
 
 
 def may_be_given(obj: Any) -> bool:
-    """Whether a checkpoint takes it by name: also an object of a class of one's own that holds variables."""
+    """Whether a checkpoint accepts it by name: also objects of user classes that hold variables."""
     return is_trackable(obj) or (
         hasattr(obj, "__dict__") and not isinstance(obj, type) and bool(children(obj))
     )
 
 
 def require_trackable(name: str, obj: Any) -> None:
-    """Raises ValueError, in TensorFlow's words, for what cannot be saved."""
+    """Raises ValueError, in TensorFlow's words, for objects that cannot be saved."""
     if may_be_given(obj):
         return
     raise ValueError(

@@ -1,4 +1,4 @@
-"""`tensorflow.python.framework.tensor_spec.BoundedTensorSpec`: a spec that also says which values a tensor may have."""
+"""`tensorflow.python.framework.tensor_spec.BoundedTensorSpec`: a spec with limits for the values of a tensor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradtape._src.base.shape import TensorSpec, broadcast_static_shape
 
 
 class BoundedTensorSpec(TensorSpec):
-    """What a tensor looks like, with the least and the greatest value of its elements, both allowed."""
+    """The spec of a tensor, with the smallest and the largest value of its elements, inclusive."""
 
     __slots__ = ("_maximum", "_minimum")
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.eager.context`: whether code runs eagerly, and what a context is asked for."""
+"""`tensorflow.python.eager.context`: whether code runs eagerly, and the functions of a context."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import gradtape as tf
 
 
 def GraphOrParentsInXlaContext(graph: Any) -> bool:
-    """Whether a graph is compiled by XLA: what is built for XLA need not be asked for here."""
+    """Whether a graph is compiled by XLA: always False, since nothing here has to be built specially for XLA."""
     return False
 
 
@@ -34,7 +34,7 @@ def pfor(
 def for_loop(
     loop_fn: Callable, loop_fn_dtypes: Any, iters: Any, parallel_iterations: int | None = None
 ) -> Any:
-    """The same, computed one after the other."""
+    """The same, computed sequentially."""
     return tf.map_fn(loop_fn, tf.range(iters), fn_output_signature=loop_fn_dtypes)
 
 

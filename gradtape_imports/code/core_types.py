@@ -1,4 +1,4 @@
-"""`tf.__internal__.types`: what classes inherit that want to be taken for tensors."""
+"""`tf.__internal__.types`: base classes for types that count as tensors."""
 
 from __future__ import annotations
 

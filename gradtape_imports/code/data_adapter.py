@@ -17,7 +17,7 @@ def expand_1d(data: Any) -> Any:
 
 
 def unpack_x_y_sample_weight(data: Any) -> tuple:
-    """`(x, y, sample_weight)` of a batch: what is missing is None.
+    """`(x, y, sample_weight)` of a batch; missing parts are None.
 
     Raises:
       ValueError: for a tuple of more than three.

@@ -13,7 +13,7 @@ def is_nested(structure: Any) -> bool:
 
 
 def flatten(structure: Any) -> list:
-    """The values of a structure, each list as it is."""
+    """The values of a structure, without going into lists."""
     kind = nest._kind(structure)
     if kind is None or isinstance(structure, list):
         return [structure]

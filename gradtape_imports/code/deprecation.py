@@ -25,7 +25,7 @@ def _when(date: str | None) -> str:
 
 
 def deprecated(date: str | None, instructions: str, warn_once: bool = True) -> Callable:
-    """A decorator: the function, or class, works on, and its first call says what to use instead."""
+    """A decorator: the function or class still works, and its first call warns and says what to use instead."""
 
     def decorate(subject: Any) -> Any:
         words = f"{getattr(subject, '__qualname__', subject)} will be removed {_when(date)}. {instructions}"
@@ -50,7 +50,7 @@ def _about_arguments(words: str, uses: Callable[[dict[str, Any]], list[str]]) ->
 
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with contextlib.suppress(TypeError):  # the call itself says what is wrong with its arguments
+            with contextlib.suppress(TypeError):  # the call itself raises for wrong arguments
                 names = uses(signature.bind(*args, **kwargs).arguments)
                 if names:
                     _tell((function, *names), f"{function.__qualname__}({', '.join(names)}) {words}")

@@ -16,7 +16,7 @@ _of: dict[Any, list[OpDispatcher]] = {}
 
 
 class OpDispatcher:
-    """Takes calls of one public function over: `handle(args, kwargs)` gives its result, or `NOT_SUPPORTED`."""
+    """Handles calls of one public function: `handle(args, kwargs)` returns its result, or `NOT_SUPPORTED`."""
 
     NOT_SUPPORTED = object()
 
@@ -39,9 +39,9 @@ class GlobalOpDispatcher:
     def register(self) -> None:
         """From now on.
 
-        TensorFlow asks dispatchers when a function has failed. Here functions look for instances of known classes
-        (`tensors/dispatch.py`), so that calls on tensors cost nothing: those of Keras 2, whose dispatcher is the only one
-        of this kind that was seen, are its symbolic inputs.
+        TensorFlow calls dispatchers when a function has failed. Here functions look for instances of known classes
+        (`tensors/dispatch.py`), so that calls on tensors cost nothing. The only known dispatcher of this kind is
+        that of Keras 2, for its symbolic inputs.
         """
         _everywhere.append(self)
         symbols = getattr(sys.modules[type(self).__module__], "keras_tensor", None)
@@ -63,7 +63,7 @@ def _handled(op: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def add_dispatch_support(target: Any = None, iterable_parameters: Any = None) -> Any:
-    """A decorator: the function asks the dispatchers where it cannot take its arguments."""
+    """A decorator: the function calls the dispatchers if it cannot handle its arguments."""
     if target is None:
         return functools.partial(add_dispatch_support, iterable_parameters=iterable_parameters)
 

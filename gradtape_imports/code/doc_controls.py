@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def _same(marked: T) -> T:
-    """What was marked, as it is."""
+    """The decorated object, unchanged."""
     return marked
 
 

@@ -1,4 +1,4 @@
-"""`tf.experimental.dtensor`, of which gradtape has nothing: classes for `isinstance`, of which there are no objects."""
+"""`tf.experimental.dtensor`, which is not supported: classes for `isinstance` only, which cannot be instantiated."""
 
 from __future__ import annotations
 

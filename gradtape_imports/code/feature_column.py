@@ -17,16 +17,16 @@ class FeatureColumn(_None):
 
 
 class DenseColumn(FeatureColumn):
-    """One that gives a dense tensor."""
+    """A column that returns a dense tensor."""
 
 
 class SequenceDenseColumn(FeatureColumn):
-    """One that gives a sequence of them."""
+    """A column that returns a sequence of dense tensors."""
 
 
 class StateManager(_None):
-    """What holds the variables of columns."""
+    """Holds the variables of columns."""
 
 
 class FeatureTransformationCache(_None):
-    """What holds the tensors of columns."""
+    """Holds the tensors of columns."""

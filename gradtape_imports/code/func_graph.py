@@ -1,4 +1,4 @@
-"""`tf.__internal__.FuncGraph`: a graph that Keras 2 writes to learn the shapes of what a layer gives."""
+"""`tf.__internal__.FuncGraph`: a graph in which Keras 2 computes the output shapes of layers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _GAPS = 5  # sizes that a placeholder may leave open
 
 
 class _Scratch(Recording):
-    """A recording that nobody runs; `tf.compat.v1.placeholder` makes its arguments."""
+    """A recording that never runs; `tf.compat.v1.placeholder` creates its arguments."""
 
     __slots__ = ("__weakref__",)
     takes_placeholders = True
 
 
-# One recording a thread for all graphs, as long as somebody has a tensor of it: what one layer gives, a distribution
-# say, goes into the graph of the next.
+# One recording per thread for all graphs, as long as one of its tensors exists, because the output of one layer,
+# such as a distribution, is used in the graph of the next.
 _recordings: WeakValueDictionary[int, _Scratch] = WeakValueDictionary()
 
 

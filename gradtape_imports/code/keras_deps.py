@@ -1,4 +1,4 @@
-"""What Keras 2 tells TensorFlow about itself as it is imported: functions that TensorFlow would call. Nothing here does."""
+"""Functions that Keras 2 registers with TensorFlow when it is imported. Nothing here calls them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ registered: dict[str, Any] = {}
 
 
 def register_call_context_function(function: Callable) -> None:
-    """Notes the function that gives the context of the layer that is being called."""
+    """Registers the function that returns the context of the layer that is being called."""
     registered["call_context"] = function
 
 
@@ -22,12 +22,12 @@ def register_clear_session_function(function: Callable) -> None:
 
 
 def register_get_session_function(function: Callable) -> None:
-    """Notes the function that gives Keras' session: there are none."""
+    """Registers the function that returns Keras' session; there are none."""
     registered["get_session"] = function
 
 
 def register_session_provider(function: Callable) -> None:
-    """Notes the function that gives checkpoints a session: there are none."""
+    """Registers the function that gives checkpoints a session; there are none."""
     registered["session_provider"] = function
 
 
@@ -43,5 +43,5 @@ def register_loss_scale_wrapper(optimizer: type, wrapper: Callable, wrapped: typ
 
 @contextlib.contextmanager
 def load_context(options: Any) -> Iterator[None]:
-    """A block in which a model is read with some options: files are read one way here."""
+    """A context in which a model is read with options, which have no effect here."""
     yield

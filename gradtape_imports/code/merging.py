@@ -10,7 +10,7 @@ import gradtape as tf
 
 
 def strategy_supports_no_merge_call() -> bool:
-    """Whether code may run in each replica by itself: where there is no strategy."""
+    """Whether code may run separately in each replica: if there is no strategy."""
     return not tf.distribute.has_strategy()
 
 

@@ -1,4 +1,4 @@
-"""`tf.__internal__.train`: what Keras 2 says about mixed precision, and how it notes the checkpoint that it wrote."""
+"""`tf.__internal__.train`: Keras 2's setting for mixed precision, and how it records the checkpoint that it wrote."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from gradtape._src.base.type_spec import TypeSpec
 
 
 def is_nested_or_composite(seq: Any) -> bool:
-    """Whether something is a container, or made of tensors."""
+    """Whether a value is a container or composite."""
     return nest._kind(seq, True) is not None
 
 
@@ -125,7 +125,7 @@ def list_to_tuple(structure: Any) -> Any:
 
 
 def map_structure_with_tuple_paths(func: Callable, *structure: Any, **kwargs: Any) -> Any:
-    """As `map_structure`, of functions that take the path first."""
+    """Like `map_structure`, of functions that take the path first."""
     if not structure:
         raise ValueError("Must provide at least one structure")
     expand = kwargs.get("expand_composites", False)
@@ -152,8 +152,8 @@ def assert_shallow_structure(
     """Raises unless `input_tree` begins like `shallow_tree`.
 
     Raises:
-      TypeError: if a container stands where there is another one, or none.
-      ValueError: if containers have other numbers of parts, or other keys.
+      TypeError: if there is a different container, or none, at a place.
+      ValueError: if containers have different numbers of parts, or different keys.
     """
     kind, other = nest._kind(shallow_tree, expand_composites), nest._kind(input_tree, expand_composites)
     if kind is None:
@@ -215,7 +215,7 @@ def _flat_up_to(shallow: Any, given: Any, expand: bool, path: tuple = ()) -> Ite
 def flatten_with_tuple_paths_up_to(
     shallow_tree: Any, input_tree: Any, check_types: bool = True, expand_composites: bool = False
 ) -> list[tuple[tuple, Any]]:
-    """Pairs of paths and the parts of `input_tree` that stand where `shallow_tree` has its leaves."""
+    """Pairs of paths and the parts of `input_tree` at the places of the leaves of `shallow_tree`."""
     assert_shallow_structure(shallow_tree, input_tree, check_types, expand_composites)
     return list(_flat_up_to(shallow_tree, input_tree, expand_composites))
 
@@ -223,7 +223,7 @@ def flatten_with_tuple_paths_up_to(
 def flatten_up_to(
     shallow_tree: Any, input_tree: Any, check_types: bool = True, expand_composites: bool = False
 ) -> list:
-    """The parts of `input_tree` that stand where `shallow_tree` has its leaves."""
+    """The parts of `input_tree` at the places of the leaves of `shallow_tree`."""
     pairs = flatten_with_tuple_paths_up_to(shallow_tree, input_tree, check_types, expand_composites)
     return [part for _, part in pairs]
 
@@ -231,7 +231,7 @@ def flatten_up_to(
 def map_structure_with_tuple_paths_up_to(
     shallow_tree: Any, func: Callable, *inputs: Any, **kwargs: Any
 ) -> Any:
-    """`func(path, *parts)` for the parts that stand where `shallow_tree` has its leaves."""
+    """`func(path, *parts)` for the parts at the places of the leaves of `shallow_tree`."""
     if not inputs:
         raise ValueError("Cannot map over no sequences")
     check_types = kwargs.pop("check_types", True)
@@ -251,25 +251,25 @@ def map_structure_up_to(shallow_tree: Any, func: Callable, *inputs: Any, **kwarg
 def get_traverse_shallow_structure(
     traverse_fn: Callable, structure: Any, expand_composites: bool = False
 ) -> Any:
-    """The shallow structure of bools that a function makes, which is asked of each part whether to go into it."""
-    wanted = traverse_fn(structure)
+    """The shallow structure of bools returned by a function that decides for each part whether to traverse it."""
+    shallow = traverse_fn(structure)
     if nest._kind(structure, expand_composites) is None:
-        if not isinstance(wanted, bool):
-            raise TypeError(f"traverse_fn returned structure: {wanted} for non-structure: {structure}")
-        return wanted
-    if isinstance(wanted, bool):
-        if not wanted:
+        if not isinstance(shallow, bool):
+            raise TypeError(f"traverse_fn returned structure: {shallow} for non-structure: {structure}")
+        return shallow
+    if isinstance(shallow, bool):
+        if not shallow:
             return False
-        wanted = _sequence_like(structure, [True for _ in _yield_value(structure)])
-    elif nest._kind(wanted, expand_composites) is None:
-        raise TypeError(f"traverse_fn returned a non-bool scalar: {wanted} for input: {structure}")
+        shallow = _sequence_like(structure, [True for _ in _yield_value(structure)])
+    elif nest._kind(shallow, expand_composites) is None:
+        raise TypeError(f"traverse_fn returned a non-bool scalar: {shallow} for input: {structure}")
     else:
-        assert_shallow_structure(wanted, structure, expand_composites=expand_composites)
+        assert_shallow_structure(shallow, structure, expand_composites=expand_composites)
     below = []
-    for go, part in zip(_yield_value(wanted), _yield_value(structure), strict=True):
+    for go, part in zip(_yield_value(shallow), _yield_value(structure), strict=True):
         if not isinstance(go, bool):
             raise TypeError(
-                f"traverse_fn didn't return a depth=1 structure of bools. saw: {wanted} for structure: {structure}"
+                f"traverse_fn didn't return a depth=1 structure of bools. saw: {shallow} for structure: {structure}"
             )
         below.append(get_traverse_shallow_structure(traverse_fn, part, expand_composites) if go else False)
     return _sequence_like(structure, below)

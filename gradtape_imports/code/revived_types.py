@@ -30,5 +30,5 @@ def registered_identifiers() -> Any:
 
 
 def get_setter(proto: Any) -> Any:
-    """What sets attributes of an object: none is known."""
+    """Returns None: there is no registered setter for attributes of an object."""
     return None

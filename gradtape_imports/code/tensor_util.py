@@ -13,14 +13,14 @@ def try_evaluate_constant(tensor: Any) -> Any:
 
 
 def constant_value_as_shape(tensor: Any) -> tf.TensorShape:
-    """The shape that an integer tensor is, as far as it is known."""
+    """The shape given by an integer tensor, as far as it is known."""
     if isinstance(tensor, tf.TensorShape):
         return tensor
-    known = tf.get_static_value(tensor, partial=True)
-    if known is None:
+    value = tf.get_static_value(tensor, partial=True)
+    if value is None:
         rank = tf.convert_to_tensor(tensor).shape[0]
         return tf.TensorShape(None if rank is None else [None] * rank)
-    return tf.TensorShape([None if d is None or d < 0 else int(d) for d in known])
+    return tf.TensorShape([None if d is None or d < 0 else int(d) for d in value])
 
 
 def as_shape(shape: Any) -> tf.TensorShape:

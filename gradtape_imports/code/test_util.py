@@ -1,4 +1,4 @@
-"""`tensorflow.python.framework.test_util`: decorators of tests. There is one way to run, and it is the eager one."""
+"""`tensorflow.python.framework.test_util`: decorators of tests. Tests only run eagerly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T", bound=Callable)
 
 
 def _same(test: T) -> T:
-    """The test, as it is."""
+    """The test, unchanged."""
     return test
 
 
@@ -20,7 +20,7 @@ run_all_in_graph_and_eager_modes = _same
 def run_in_graph_and_eager_modes(
     func: Any = None, config: Any = None, use_gpu: bool = True, assert_no_eager_garbage: bool = False
 ) -> Any:
-    """The test, as it is; or a decorator that leaves it so."""
+    """The test, unchanged; or a decorator that returns it unchanged."""
     return _same if func is None else func
 
 

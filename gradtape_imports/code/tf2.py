@@ -2,5 +2,5 @@
 
 
 def enabled() -> bool:
-    """True: gradtape has the behaviour of TensorFlow 2 alone."""
+    """True: gradtape has only the behaviour of TensorFlow 2."""
     return True

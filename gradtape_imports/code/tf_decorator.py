@@ -10,7 +10,7 @@ from gradtape.backend import OneCall
 
 
 class TFDecorator:
-    """What is noted about a decorated function."""
+    """The description of a decorated function."""
 
     def __init__(self, name: str, target: Any, doc: str = "", argspec: Any = None) -> None:
         self.decorator_name = name
@@ -26,7 +26,7 @@ def make_decorator(
     decorator_doc: str = "",
     decorator_argspec: Any = None,
 ) -> Callable:
-    """Makes `decorator_func` look like `target`, and notes that it stands before it."""
+    """Makes `decorator_func` look like `target`, and records that it wraps it."""
     functools.update_wrapper(decorator_func, target)
     decorator_func.__wrapped__ = target
     if decorator_argspec is not None and hasattr(decorator_argspec, "parameters"):

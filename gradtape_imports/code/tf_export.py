@@ -1,6 +1,6 @@
 """`tensorflow.python.util.tf_export`: the public names of functions and classes.
 
-Keras 2 finds what is stored in its files by these names, so those that it gives are noted.
+Keras 2 uses these names in its files, so the names that it registers are stored.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def _names_of_ops() -> dict[int, str]:
         space = name.rpartition(".")[0]
         return spaces.index(space) if space in spaces else len(spaces), len(name)
 
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for name in sorted(ops.PUBLIC, key=order):
-        found.setdefault(id(ops.PUBLIC[name]), name)
-    return found
+        names.setdefault(id(ops.PUBLIC[name]), name)
+    return names
 
 
 def _name_in_namespace(symbol: Any) -> str | None:
@@ -79,10 +79,11 @@ class keras_export(tf_export):
 
 
 def get_symbol_from_name(name: str) -> Any:
-    """What Keras or TensorFlow shows under a name, `keras.layers.Dense` or `math.add`; None if there is nothing."""
+    """The object that Keras or TensorFlow exports under a name, `keras.layers.Dense` or `math.add`; None if there
+    is none."""
     if name in _symbols or "keras." in name:
         return _symbols.get(name)
-    found: Any = operators if name.startswith("__operators__.") else tf
+    value: Any = operators if name.startswith("__operators__.") else tf
     for part in name.removeprefix("tf.").removeprefix("__operators__.").split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value

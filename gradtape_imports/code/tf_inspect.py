@@ -21,7 +21,7 @@ def getfullargspec(obj: Any) -> inspect.FullArgSpec:  # type: ignore[no-redef]
     if inspect.isclass(obj):
         obj = obj.__init__
     spec = inspect.getfullargspec(inspect.unwrap(obj))
-    # TensorFlow's own functions have none, and packages compare.
+    # TensorFlow's own functions have no annotations, and packages compare them.
     return spec._replace(annotations={}) if _is_ours(obj) else spec
 
 
@@ -44,7 +44,7 @@ def getargspec(obj: Any) -> ArgSpec:
 
 
 def getcallargs(func: Any, *positional: Any, **named: Any) -> dict[str, Any]:  # type: ignore[no-redef]
-    """What each argument would be in a call; names that the function does not have are kept, too."""
+    """The value of each argument in a call; names that the function does not have are included."""
     spec = getfullargspec(func)
     if inspect.ismethod(func):
         positional = (func.__self__, *positional)

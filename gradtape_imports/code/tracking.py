@@ -1,7 +1,7 @@
 """`tf.__internal__.tracking`: what TensorFlow's checkpoints ask of objects.
 
-Checkpoints of gradtape look for state in the attributes of objects when they save (`gradtape/train/trackable.py`), so
-nothing has to be noted when an attribute is set. Layers of Keras 2 do take note.
+gradtape's checkpoints look for state in the attributes of objects when they save (`gradtape/train/trackable.py`),
+so setting an attribute needs no tracking. Layers of Keras 2 do track attributes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class TrackableDataStructure(Trackable):
 
     @property
     def _values(self) -> list:
-        held: Any = self
-        return list(held.values() if isinstance(held, dict) else held)
+        container: Any = self
+        return list(container.values() if isinstance(container, dict) else container)
 
     @property
     def trainable_weights(self) -> list:
@@ -55,13 +55,13 @@ class TrackableDataStructure(Trackable):
     )
 
     def _weights(self, kind: str, mine: Callable[[Any], bool]) -> list:
-        found = [v for v in self._values if isinstance(v, tf.Variable) and mine(v)]
-        return found + [w for v in self._values for w in getattr(v, kind, ())]
+        own = [v for v in self._values if isinstance(v, tf.Variable) and mine(v)]
+        return own + [w for v in self._values for w in getattr(v, kind, ())]
 
     def __reduce__(self) -> Any:
-        held: Any = self
-        plain: Any = next(kind for kind in (list, tuple, dict) if isinstance(held, kind))
-        return type(self), (plain(held),)
+        container: Any = self
+        plain: Any = next(kind for kind in (list, tuple, dict) if isinstance(container, kind))
+        return type(self), (plain(container),)
 
 
 class ListWrapper(list, TrackableDataStructure):
@@ -123,12 +123,12 @@ def no_automatic_dependency_tracking(method: Callable) -> Callable:
 
 
 def sticky_attribute_assignment(trackable: Any, name: str, value: Any) -> Any:
-    """The value to be set: lists and dictionaries such that layers see what is in them."""
+    """The value to set: lists and dictionaries are wrapped, so that layers see their items."""
     return wrap(value)
 
 
 def wrap(value: Any) -> Any:
-    """Lists, tuples and dictionaries such that layers see what is in them; anything else as it is."""
+    """Wraps lists, tuples and dictionaries, so that layers see their items; anything else is unchanged."""
     if type(value) is list:
         return ListWrapper(map(wrap, value))
     if type(value) is tuple:
@@ -141,7 +141,7 @@ wrap_or_unwrap = wrap
 
 
 class CheckpointInitialValueCallable:
-    """What gives a variable its first value from a checkpoint: here values come after the variable is made."""
+    """Gives a variable its first value from a checkpoint; here values are restored after the variable is created."""
 
 
 class RestoredResource(Trackable):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from gradtape._src.base.type_spec import TypeSpec
 
-# TensorFlow's names: a package looks into these.
+# TensorFlow's name, which a package accesses.
 _NAME_TO_TYPE_SPEC: dict[str, type[TypeSpec]] = {}
 _TYPE_SPEC_TO_NAME: dict[type[TypeSpec], str] = {}
 
@@ -16,7 +16,7 @@ def register(name: str) -> Callable[[type[TypeSpec]], type[TypeSpec]]:
     """A decorator that registers a class of specs under a name, `project.Class`.
 
     Raises:
-      TypeError: if it is no name, or what is decorated no class of specs.
+      TypeError: if the name is not a string, or the decorated class is not a TypeSpec.
       ValueError: if the name has another form, or it or the class is registered already.
     """
     if not isinstance(name, str):
@@ -46,7 +46,7 @@ def get_name(cls: type[TypeSpec]) -> str:
     """The name of a class.
 
     Raises:
-      TypeError: if it is no class of specs.
+      TypeError: if it is not a class of specs.
       ValueError: if it has none.
     """
     if not (isinstance(cls, type) and issubclass(cls, TypeSpec)):

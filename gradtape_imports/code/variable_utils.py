@@ -10,7 +10,7 @@ from gradtape._src.tensors.composite import CompositeTensor
 
 
 def convert_variables_to_tensors(values: Any) -> Any:
-    """A structure with tensors in place of variables, in values made of tensors, too."""
+    """A structure with tensors in place of variables, also inside composite values."""
 
     def converted(x: Any) -> Any:
         if isinstance(x, tf.Variable):

@@ -15,13 +15,13 @@ def broadcast_weights(weights: Any, values: Any) -> tf.Tensor:
     """
     values = tf.convert_to_tensor(values)
     weights = tf.convert_to_tensor(weights, values.dtype)
-    given, wanted = weights.shape, values.shape
-    if given.rank not in (0, None) and wanted.rank is not None:
-        sizes = zip(given, wanted, strict=False)
-        if given.rank != wanted.rank or any(a not in (1, b) and None not in (a, b) for a, b in sizes):
+    given, target = weights.shape, values.shape
+    if given.rank not in (0, None) and target.rank is not None:
+        sizes = zip(given, target, strict=False)
+        if given.rank != target.rank or any(a not in (1, b) and None not in (a, b) for a, b in sizes):
             raise ValueError(
-                f"weights can not be broadcast to values. values.rank={wanted.rank}. weights.rank={given.rank}. "
-                f"values.shape={wanted}. weights.shape={given}."
+                f"weights can not be broadcast to values. values.rank={target.rank}. weights.rank={given.rank}. "
+                f"values.shape={target}. weights.shape={given}."
             )
     return weights * tf.ones_like(values)
 

@@ -1,10 +1,9 @@
 """Keras as programs for TensorFlow know it: `tf.keras`, with what Keras 3 took out of Keras 2.
 
-Keras 3 ships the public modules that TensorFlow shows as `tf.keras` (`keras._tf_keras.keras`). They are
-handed out here, and old names and methods are added to them: `names` (modules and functions), `backend`
-(`K.mean` and the like), `optimizers`, `layers`, `tracking` (a `tf.Variable` in a layer), `models`,
-`saving`, `symbolic` (tf ops on `keras.Input`), `losses`. Each adds to the modules in memory; none changes
-what Keras 3 itself accepts.
+Keras 3 ships the public modules of TensorFlow's `tf.keras` (`keras._tf_keras.keras`). They are exposed here, and
+old names and methods are added to them: `names` (modules and functions), `backend` (`K.mean` and so on),
+`optimizers`, `layers`, `tracking` (a `tf.Variable` in a layer), `models`, `saving`, `symbolic` (tf ops on
+`keras.Input`), `losses`. They change the modules in memory; everything that Keras 3 accepts still works.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _made: list[ModuleType] = []
 
 
 def module() -> ModuleType:
-    """`tf.keras`, made when it is first asked for."""
+    """`tf.keras`, created on first use."""
     if not _made:
         public = importlib.import_module(_PUBLIC)
         for name in _PARTS:
@@ -35,9 +34,9 @@ def replace(name: str) -> None:
     _alias(name, module())
 
 
-def _alias(name: str, found: ModuleType) -> None:
-    sys.modules[name] = found
-    for part, inner in list(vars(found).items()):
+def _alias(name: str, module: ModuleType) -> None:
+    sys.modules[name] = module
+    for part, inner in list(vars(module).items()):
         if not isinstance(inner, ModuleType) or part[0] == "_" or inner.__name__.split(".")[-1] != part:
             continue
         if inner.__name__.startswith("keras.") and inner.__name__.count(".") < 6:
@@ -45,13 +44,13 @@ def _alias(name: str, found: ModuleType) -> None:
 
 
 def submodule(parent: ModuleType, name: str, **contents: object) -> ModuleType:
-    """A module `name` of `parent`, made if it is not there, with these names added to it."""
-    found = getattr(parent, name, None)
-    if not isinstance(found, ModuleType):
+    """The module `name` of `parent`, created if missing, with these names added to it."""
+    module = getattr(parent, name, None)
+    if not isinstance(module, ModuleType):
         full = f"{parent.__name__}.{name}"
-        found = sys.modules[full] = ModuleType(full)
-        found.__path__ = []  # its own submodules are there when it is
-        setattr(parent, name, found)
+        module = sys.modules[full] = ModuleType(full)
+        module.__path__ = []  # its submodules are created together with it
+        setattr(parent, name, module)
     for key, value in contents.items():
-        setattr(found, key, value)
-    return found
+        setattr(module, key, value)
+    return module

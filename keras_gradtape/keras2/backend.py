@@ -1,7 +1,7 @@
 """`tf.keras.backend`: the functions `K.mean`, `K.set_value` and so on.
 
-Keras 3 still has most of them, written with TensorFlow's ops; `names` made these gradtape's. Here are
-those that touch variables, need TensorFlow 1, or are gone.
+Keras 3 still has most of them, written with TensorFlow's ops; `names` made these use gradtape. Here are the ones
+that access variables, need TensorFlow 1, or were removed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def install(keras: ModuleType) -> None:
     for name, value in globals().items():
         if callable(value) and getattr(value, "__module__", None) == __name__ and name[0] != "_":
             setattr(keras.backend, name, value)
-            # Functions there call each other.
+            # Functions in that module call each other.
             setattr(legacy, name, value)
     del keras.backend.install
     keras.backend.is_tensor = tf.is_tensor
@@ -112,7 +112,7 @@ def moving_average_update(x: Any, value: Any, momentum: float) -> Any:
     return x.assign(_tensor(x) * momentum + tf.cast(value, _tensor(x).dtype) * (1 - momentum))
 
 
-# ---- what something is ----------------------------------------------------------------------------
+# ---- predicates ---------------------------------------------------------------------------------
 
 
 def int_shape(x: Any) -> tuple | None:
@@ -135,7 +135,7 @@ def set_floatx(value: Any) -> None:
     config.set_floatx(standardize_dtype(value))
     policy = global_state.get_global_attribute("dtype_policy")
     if policy is not None and policy.name in ("float16", "bfloat16", "float32", "float64"):
-        global_state.set_global_attribute("dtype_policy", None)  # Keras remembers the one before
+        global_state.set_global_attribute("dtype_policy", None)  # Keras stores the previous one
 
 
 def is_sparse(tensor: Any) -> bool:
@@ -144,7 +144,7 @@ def is_sparse(tensor: Any) -> bool:
 
 
 def to_dense(tensor: Any) -> Any:
-    """A sparse tensor as a dense one, another as it is."""
+    """A sparse tensor as a dense one; other tensors unchanged."""
     return tf.sparse.to_dense(tensor) if is_sparse(tensor) else tensor
 
 
@@ -162,7 +162,7 @@ def gather(reference: Any, indices: Any) -> Any:
 
 
 def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
-    """One of two values, or of what two functions give; element by element if the condition is a tensor."""
+    """One of two values, or of the results of two functions; element by element if the condition is a tensor."""
     if not isinstance(condition, (tf.Tensor, KerasTensor)):
         condition = tf.convert_to_tensor(condition)
     if condition.dtype != tf.bool and condition.dtype != "bool":
@@ -273,9 +273,9 @@ def function(inputs: Any, outputs: Any, updates: Any = None, name: str | None = 
 
     def run(*given: Any) -> Any:
         values = list(given[0]) if len(given) == 1 and isinstance(given[0], (list, tuple)) else list(given)
-        found = model(values if len(values) > 1 else values[0], training=bool(learning_phase()))
-        # Keras takes a single output out of its list.
-        return tf.nest.pack_sequence_as(outputs, [x.numpy() for x in tf.nest.flatten(found)])
+        results = model(values if len(values) > 1 else values[0], training=bool(learning_phase()))
+        # Keras unpacks a single output from its list.
+        return tf.nest.pack_sequence_as(outputs, [x.numpy() for x in tf.nest.flatten(results)])
 
     return run
 
@@ -289,7 +289,7 @@ def learning_phase() -> int:
 
 
 def set_learning_phase(value: Any) -> None:
-    """Sets what `learning_phase` gives. A model is told by `model(x, training=True)`."""
+    """Sets the result of `learning_phase`. For a model, use `model(x, training=True)`."""
     _training.now()[0] = _phase(value)
 
 
@@ -324,7 +324,7 @@ def get_session(*_: Any) -> None:
 
 
 def set_session(*_: Any) -> None:
-    """Accepted: there are no sessions."""
+    """Accepted, without effect: there are no sessions."""
 
 
 def manual_variable_initialization(value: bool) -> None:

@@ -18,11 +18,11 @@ import gradtape as tf
 from gradtape.backend import current_trace, is_library, users_level, with_autograph
 from keras_gradtape.keras2.losses import name_first
 
-# Accepted by Keras 2 and without a meaning any more.
+# Accepted by Keras 2, and meaningless now.
 _GONE = frozenset(
     ("dynamic", "fused", "implementation", "experimental_autocast", "use_resource", "input_length")
 )  # fmt: skip
-# These changed what a layer computes: they may be off.
+# Options that changed the result of a layer; only their "off" value is accepted.
 _OFF = frozenset(("virtual_batch_size", "adjustment", "time_major"))
 
 
@@ -62,7 +62,7 @@ _INPUT_SHAPE = (
 
 
 def _accepting(init: Any) -> Any:
-    # Keras looks at the names of its parameters, of this function and of the one it wraps.
+    # Keras inspects the parameter names of this function and of the one it wraps.
     @functools.wraps(init)
     def __init__(self: Any, **kwargs: Any) -> None:
         weights = kwargs.pop("weights", None)
@@ -119,7 +119,7 @@ def _input(make: Any) -> Any:
 
 
 def _subclassed(cls: type, **kwargs: Any) -> None:
-    """A layer of the user's: its `call` may use `if` and `while` over tensors, in functions too."""
+    """A user layer: its `call` may use `if` and `while` over tensors, in functions too."""
     super(Layer, cls).__init_subclass__(**kwargs)
     call = cls.__dict__.get("call")
     if type(call) is FunctionType and not is_library(cls.__module__):
@@ -137,9 +137,9 @@ def _subclassed(cls: type, **kwargs: Any) -> None:
 
 
 def _by_position(call: Any) -> Any:
-    """`layer(x, True)`: what is neither a tensor nor first is passed on by its name.
+    """`layer(x, True)`: passes further positional arguments that are not tensors by name.
 
-    Arrays beside tensors in a list of inputs become tensors too.
+    Arrays in a list of inputs with tensors become tensors too.
     """
 
     @functools.wraps(call)
@@ -148,15 +148,15 @@ def _by_position(call: Any) -> Any:
             args = (type(args[0])(map(_as_tensor, args[0])), *args[1:])
         if len(args) > 1 and any(a is None or isinstance(a, (bool, int, float, str)) for a in args[1:]):
             names = list(inspect.signature(self.call).parameters)
-            kept = [args[0]]
+            positional = [args[0]]
             for name, value in zip(names[1:], args[1:], strict=False):
-                if isinstance(value, (tf.Tensor, tf.Variable, KerasTensor)) and len(kept) == len(
+                if isinstance(value, (tf.Tensor, tf.Variable, KerasTensor)) and len(positional) == len(
                     args[: names.index(name)]
                 ):
-                    kept.append(value)
+                    positional.append(value)
                 else:
                     kwargs[name] = value
-            args = tuple(kept)
+            args = tuple(positional)
         return call(self, *args, **kwargs)
 
     return __call__
@@ -173,12 +173,12 @@ def add_metric(
     if isinstance(value, KerasTensor):
         raise ValueError("add_metric: a symbolic input has no value. Hint: call it inside `call` of a layer.")
     name = name or "metric"
-    found = next((m for m in self._metrics if m.name == name), None)
-    if found is None:
-        found = metrics.Mean(name=name)
+    metric = next((m for m in self._metrics if m.name == name), None)
+    if metric is None:
+        metric = metrics.Mean(name=name)
         self._tracker.unlock()
-        self._tracker.add_to_store("metrics", found)
-    found.update_state(value)
+        self._tracker.add_to_store("metrics", metric)
+    metric.update_state(value)
 
 
 def reset_states(self: Any) -> None:
@@ -188,12 +188,12 @@ def reset_states(self: Any) -> None:
             layer.reset_state()
 
 
-# ---- what a layer was called on -------------------------------------------------------------------
+# ---- inputs and outputs of calls ------------------------------------------------------------------
 
 
 def _shapes(layer: Any, which: str) -> Any:
-    found = getattr(layer, which)  # raises for a layer that was not called on an input
-    return tf.nest.map_structure(lambda x: tuple(x.shape), found)
+    tensors = getattr(layer, which)  # raises for a layer that was not called on an input
+    return tf.nest.map_structure(lambda x: tuple(x.shape), tensors)
 
 
 def _tensors_at(layer: Any, node: int, which: str) -> Any:
@@ -201,5 +201,5 @@ def _tensors_at(layer: Any, node: int, which: str) -> Any:
         raise ValueError(
             f"{layer.name}: asked for call {node} on inputs of Keras; there were {len(layer._inbound_nodes)}."
         )
-    found = list(getattr(layer._inbound_nodes[node], which))
-    return found[0] if len(found) == 1 else found
+    tensors = list(getattr(layer._inbound_nodes[node], which))
+    return tensors[0] if len(tensors) == 1 else tensors

@@ -44,7 +44,7 @@ def install(keras: ModuleType) -> None:
 
 
 def _of_several(check: Any) -> Any:
-    """`Model([x], y)(x)`: with one input there is no doubt what is meant, and no warning."""
+    """`Model([x], y)(x)`: with one input the meaning is clear, so there is no warning."""
 
     @functools.wraps(check)
     def called(self: Any, inputs: Any, raise_exception: bool = False) -> None:
@@ -60,7 +60,7 @@ def _only(tensors: list) -> Any:
 
 
 def _with_batch_size(add: Any) -> Any:
-    """`batch_input_shape` of a first layer says how many rows there are, which stateful layers ask for."""
+    """`batch_input_shape` of a first layer gives the batch size, which stateful layers need."""
 
     @functools.wraps(add)
     def called(self: Any, layer: Any, rebuild: bool = True) -> None:

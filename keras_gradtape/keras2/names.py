@@ -13,7 +13,7 @@ from keras.src.legacy import layers as legacy_layers
 import gradtape as tf
 from keras_gradtape.keras2 import submodule
 
-# Functions that TensorFlow's Keras has under their short names only, in `losses` and in `metrics`.
+# Functions that TensorFlow's Keras only has under their short names, in `losses` and in `metrics`.
 _LONG_NAMES = {
     "mean_squared_error": "mse",
     "mean_absolute_error": "mae",
@@ -52,7 +52,7 @@ def _layers(layers: ModuleType) -> None:
     )
     submodule(experimental, "preprocessing", **preprocessing)
     submodule(layers, "preprocessing", **preprocessing)
-    # Kernels of one kind or another are an implementation of the layer, not a layer.
+    # The kernel is an implementation detail of the layer, not another layer.
     layers.CuDNNLSTM, layers.CuDNNGRU = layers.LSTM, layers.GRU
     layers.Convolution1D, layers.Convolution2D, layers.Convolution3D = (
         layers.Conv1D,

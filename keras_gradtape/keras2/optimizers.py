@@ -19,7 +19,7 @@ from keras_gradtape.src.optimizer import make_scale
 
 Base = base_optimizer.BaseOptimizer
 Scaling = loss_scale_optimizer.LossScaleOptimizer
-# What Keras 2 called the slots.
+# Keras 2's names of slots.
 _SLOTS = {
     "m": "momentum",
     "v": "velocity",
@@ -52,7 +52,7 @@ def install(keras: ModuleType) -> None:
     Scaling.get_unscaled_gradients = get_unscaled_gradients
     Scaling.loss_scale = property(_loss_scale)
     optimizers.get = keras.optimizers.get = _get(optimizers.get)
-    # Muon asks for the path of a variable, which a `tf.Variable` has none of.
+    # Muon reads the path of a variable, which a `tf.Variable` does not have.
     by_path = Muon._should_use_adamw
     Muon._should_use_adamw = lambda self, variable: by_path(self, keras_variable(variable))
 
@@ -68,16 +68,16 @@ def _accepting(init: Any) -> Any:
         learning_rate = kwargs.pop("lr", learning_rate)
         decay = kwargs.pop("decay", None)
         want_scale("loss_scale_factor", kwargs.get("loss_scale_factor"))
-        kept = None
+        rate_variable = None
         if isinstance(learning_rate, (tf.Variable, backend.Variable)):
-            kept = keras_variable(learning_rate)
-            learning_rate = float(kept.numpy())
+            rate_variable = keras_variable(learning_rate)
+            learning_rate = float(rate_variable.numpy())
         elif isinstance(learning_rate, (int, np.generic, np.ndarray, tf.Tensor)):
             learning_rate = float(learning_rate)
         init(self, learning_rate, *args, **kwargs)
-        if kept is not None:
+        if rate_variable is not None:
             self._untrack_variable(self._learning_rate)
-            self._learning_rate = kept
+            self._learning_rate = rate_variable
         if decay:
             self._decay = float(decay)
 
@@ -89,11 +89,11 @@ def _decayed(current: Any) -> Any:
 
     def rate(self: Any) -> Any:
         decay = self.__dict__.get("_decay")
-        now = current(self)
+        base_rate = current(self)
         return (
-            now
+            base_rate
             if not decay
-            else tf.convert_to_tensor(now) / (1 + decay * tf.cast(self._iterations, tf.float32))
+            else tf.convert_to_tensor(base_rate) / (1 + decay * tf.cast(self._iterations, tf.float32))
         )
 
     return rate
@@ -169,26 +169,26 @@ def compute_gradients(
 
 
 def _check_variables_are_known(self: Any, variables: Iterable[Any]) -> None:
-    """Makes slots for variables that the optimizer meets for the first time."""
-    known = self._trainable_variables_indices
-    new = [v for v in variables if self._var_key(v) not in known]
+    """Creates slots for variables that the optimizer sees for the first time."""
+    indices = self._trainable_variables_indices
+    new = [v for v in variables if self._var_key(v) not in indices]
     if not new:
         return
     old = list(self._trainable_variables)
-    kept = {
+    saved = {
         name: value
         for name, value in vars(self).items()
         if isinstance(value, backend.Variable) or (isinstance(value, list) and len(value) == len(old))
     }
-    kept.pop("_trainable_variables", None)
-    kept.pop("_variables", None)
-    # Keras makes slots for a whole list. The ones that are there stay; what was made twice is dropped.
+    saved.pop("_trainable_variables", None)
+    saved.pop("_variables", None)
+    # Keras creates slots for a whole list. Existing ones are kept; duplicates are dropped.
     self._tracker.unlock()
     self.built = False
     with backend.name_scope(self.name, caller=self):
         self.build(old + new)
     self.built = True
-    for name, before in kept.items():
+    for name, before in saved.items():
         after = getattr(self, name)
         if after is before:
             continue
@@ -228,12 +228,12 @@ def _slots(self: Any, var: Any) -> dict[str, Any]:
         for n, v in vars(self).items()
         if isinstance(v, list) and n not in ("_trainable_variables", "_variables")
     ]
-    found = [v[at] for v in lists if len(v) == count]
-    return {v.name.removeprefix(start): v for v in found if isinstance(v, backend.Variable)}
+    slots = [v[at] for v in lists if len(v) == count]
+    return {v.name.removeprefix(start): v for v in slots if isinstance(v, backend.Variable)}
 
 
 def get_slot(self: Any, var: Any, slot_name: str) -> Any:
-    """What is kept under a name for a variable; Keras 2's names (`"m"`, `"v"`, `"rms"`) are known too."""
+    """The slot of a variable by name; Keras 2's names (`"m"`, `"v"`, `"rms"`) work too."""
     slots = _slots(self, var)
     return slots[slot_name if slot_name in slots else _SLOTS.get(slot_name, slot_name)]
 
@@ -255,7 +255,7 @@ def _scaling(init: Any) -> Any:
         if args and isinstance(args[0], (bool, str)):  # once (optimizer, dynamic, initial_scale, ...)
             kwargs["dynamic"], args = args[0] is not False, args[1:]
         if not kwargs.pop("dynamic", True):
-            kwargs["dynamic_growth_steps"] = 2**31 - 1  # a fixed scale: it never grows
+            kwargs["dynamic_growth_steps"] = 2**31 - 1  # a fixed scale, which never grows
         want_scale("initial_scale", args[0] if args else kwargs.get("initial_scale"))
         init(self, inner_optimizer, *args, **{k: v for k, v in kwargs.items() if v is not None})
 
@@ -263,7 +263,7 @@ def _scaling(init: Any) -> Any:
 
 
 def _loss_scale(self: Any) -> Any:
-    """What the loss is multiplied by now."""
+    """The current scale of the loss."""
     make_scale(self)
     return self.dynamic_scale
 
@@ -274,7 +274,7 @@ def get_scaled_loss(self: Any, loss: Any) -> Any:
 
 
 def get_unscaled_gradients(self: Any, grads: Iterable[Any]) -> list[Any]:
-    """Gradients of a scaled loss, divided by the scale. `apply_gradients` then takes them as they are."""
+    """Gradients of a scaled loss, divided by the scale; `apply_gradients` then uses them unchanged."""
     self.__dict__["_unscaled"] = True
     scale = tf.convert_to_tensor(self.loss_scale)
     return [None if g is None else tf.convert_to_tensor(g) / tf.cast(scale, g.dtype) for g in grads]
@@ -283,7 +283,7 @@ def get_unscaled_gradients(self: Any, grads: Iterable[Any]) -> list[Any]:
 def _apply_unscaled(apply_gradients: Any) -> Any:
     """Keras 3 divides by the scale in its step: what was divided already is multiplied back before.
 
-    Scales are powers of two, so that nothing is lost.
+    Scales are powers of two, so that no precision is lost.
     """
 
     @functools.wraps(apply_gradients)

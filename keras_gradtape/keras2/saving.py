@@ -1,8 +1,7 @@
 """Files of Keras 2: weights under any name, models in folders, and callbacks that write them.
 
-A name that ends in `.h5`, `.hdf5` or `.keras` is a file. Anything else is the prefix of a checkpoint, as
-`tf.train.Checkpoint` writes them, and is found by `tf.train.latest_checkpoint`; its weights can be
-loaded before the model is built.
+A name that ends in `.h5`, `.hdf5` or `.keras` is a file. Anything else is the prefix of a checkpoint in the form of
+`tf.train.Checkpoint`, and is found by `tf.train.latest_checkpoint`; its weights can be loaded before the model is built.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def install(keras: ModuleType) -> None:
     def load_model(filepath: Any, custom_objects: Any = None, compile: bool = True, **options: Any) -> Any:
         options.pop("options", None)
         if str(filepath).endswith((".h5", ".hdf5")):
-            # Keras 3 does not find functions by the names that it writes into such files ("mse").
+            # Keras 3 cannot find functions by the names that it writes into such files ("mse").
             losses = {**vars(keras.metrics), **vars(keras.losses)}
             custom_objects = {n: f for n, f in losses.items() if type(f) is FunctionType} | (
                 custom_objects or {}
@@ -58,7 +57,7 @@ def _is_file(path: str) -> bool:
 
 
 class Loaded:
-    """What `load_weights` returns, for programs that go on with `.expect_partial()`."""
+    """The result of `load_weights`, for programs that call `.expect_partial()` on it."""
 
     def expect_partial(self) -> Loaded:
         return self
@@ -131,7 +130,7 @@ def _is_old_file(path: str) -> bool:
     try:
         with h5py.File(path, "r") as file:
             return "layer_names" in file.attrs or "model_weights" in file
-    except OSError:  # whatever it is, Keras will say that it cannot be read
+    except OSError:  # Keras will report that it cannot be read
         return True
 
 
@@ -158,7 +157,7 @@ def _save(save: Any) -> Any:
 
 
 def _any_path(init: Any) -> Any:
-    """Keras 3 wants `.weights.h5` and `.keras` in `ModelCheckpoint`; the model itself decides by the name."""
+    """Keras 3 requires `.weights.h5` and `.keras` in `ModelCheckpoint`; here the model decides by the name."""
 
     @functools.wraps(init)
     def __init__(self: Any, filepath: Any, *args: Any, **kwargs: Any) -> None:

@@ -1,10 +1,10 @@
 """TensorFlow's functions on the symbolic inputs of Keras: `tf.reduce_sum(keras.Input(...))`.
 
-Keras 3 refuses this; in Keras 2 such a call became a layer of the model. Here it becomes an operation of
-the model, named after the function, so that models can be copied and saved.
+Keras 3 rejects this; in Keras 2 such a call became a layer of the model. Here it becomes an operation of the model,
+named after the function, so that models can be copied and saved.
 
-Public functions hand calls with a `KerasTensor` among their arguments over (`take_calls`), from the moment that
-`tf.keras` is first used.
+Once `tf.keras` has been used, public functions pass calls with a `KerasTensor` among their arguments to this module
+(`take_calls`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from keras.src.utils.naming import uniquify
 import gradtape as tf
 from gradtape.backend import PUBLIC, OneCall, op, take_calls
 
-# Functions that take functions: these are called with tensors, whatever they close over.
+# Functions that take functions: these are called with tensors, whatever their closures contain.
 _LEFT_ALONE = frozenset(
     ("function", "map_fn", "while_loop", "cond", "is_tensor", "nest.flatten", "keras.backend.function",
      "keras.backend.is_keras_tensor", "keras.backend.int_shape", "keras.backend.dtype", "keras.backend.ndim",
@@ -30,12 +30,12 @@ _LEFT_ALONE = frozenset(
 
 
 class IsSymbolic(TypeError):
-    """An op met an input of Keras, which has no value."""
+    """An op was called on a Keras input, which has no value."""
 
 
 @register_keras_serializable("gradtape")
 class TFOperation(Operation):
-    """A call of one of TensorFlow's functions, as part of a model."""
+    """A call of a TensorFlow function, as part of a model."""
 
     def __init__(self, function: str, name: str | None = None) -> None:
         super().__init__(name=name)
@@ -49,7 +49,8 @@ class TFOperation(Operation):
         try:
             return super().compute_output_spec(*args, **kwargs)
         except (TypeError, ValueError):
-            # Keras takes the product with a number for sparse; what does not take sparse tensors gets a dense one.
+            # Keras assumes that a product with a number is sparse; ops without support for sparse tensors get a
+            # dense one.
             dense = tree.map_structure(_dense, (args, kwargs))
             return super().compute_output_spec(*dense[0], **dense[1])
 
@@ -58,7 +59,7 @@ def _dense(x: Any) -> Any:
     return KerasTensor(x.shape, x.dtype, name=x.name) if isinstance(x, KerasTensor) and x.sparse else x
 
 
-_public: dict[str, Any] = {}  # what can be part of a model, by the name that is saved
+_public: dict[str, Any] = {}  # functions that can be part of a model, by their saved names
 _names: dict[int, str] = {}
 
 

@@ -1,7 +1,7 @@
 """A `tf.Variable`, or a `tf.Module`, in an attribute of a layer belongs to the layer, as in Keras 2.
 
-Keras lists variables of its own class. For a `tf.Variable` it gets one that holds it: both are the same
-value to tapes, optimizers and files. The attribute stays what the program set it to.
+Keras lists variables of its own class. For a `tf.Variable` it gets one that wraps it: tapes, optimizers and files
+treat both as the same value. The attribute itself keeps the value that the program set.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ def keras_variable(v: Any) -> Any:
     """The variable of Keras that holds a `tf.Variable`; always the same one."""
     if isinstance(v, backend.Variable):
         return v
-    found = v.__dict__.get("_keras_variable")
-    if found is None:
-        found = v.__dict__["_keras_variable"] = backend.Variable(0.0, trainable=v.trainable)
+    variable = v.__dict__.get("_keras_variable")
+    if variable is None:
+        variable = v.__dict__["_keras_variable"] = backend.Variable(0.0, trainable=v.trainable)
         path = v.name.partition(":")[0]
-        found._value, found._path, found._name = v, path, path.rpartition("/")[2]
-        found._shape, found._ndim = tuple(v._value_shape), len(v._value_shape)
-        found._dtype = standardize_dtype(v.dtype)
-        found._autocast = False
-        found._constraint = v.constraint
-    return found
+        variable._value, variable._path, variable._name = v, path, path.rpartition("/")[2]
+        variable._shape, variable._ndim = tuple(v._value_shape), len(v._value_shape)
+        variable._dtype = standardize_dtype(v.dtype)
+        variable._autocast = False
+        variable._constraint = v.constraint
+    return variable
 
 
 def install(keras: ModuleType) -> None:
@@ -64,13 +64,13 @@ def _add(tracker: Any, attr: Any) -> None:
     store = "trainable_variables" if attr.trainable else "non_trainable_variables"
     if store not in tracker.config:
         store = "variables"  # of a metric
-    held = keras_variable(attr)
-    if store in tracker.config and not tracker.is_in_store(store, held):
-        tracker.add_to_store(store, held)
+    variable = keras_variable(attr)
+    if store in tracker.config and not tracker.is_in_store(store, variable):
+        tracker.add_to_store(store, variable)
 
 
 def _with_modules(own: property, name: str) -> property:
-    """The variables of a layer, and after them those of modules in its attributes, found when asked."""
+    """The variables of a layer, followed by those of modules in its attributes, found on access."""
 
     def found(self: Any) -> list:
         variables = own.fget(self)  # type: ignore[misc]

@@ -3,10 +3,10 @@
 from keras.src.backend.common.name_scope import name_scope
 
 from keras_gradtape.src import distribution_lib, ops, random, rnn
-from keras_gradtape.src import sparse as sparse  # its table: what ops do with sparse tensors
+from keras_gradtape.src import sparse as sparse  # registers ops for sparse tensors
 from keras_gradtape.src.ops.core import Variable, compute_output_spec, device_scope
 
-IS_THREAD_SAFE = False  # callbacks are called at once: there is nothing to wait for
+IS_THREAD_SAFE = False  # callbacks are called synchronously
 SUPPORTS_COMPLEX_DTYPES = True
 SUPPORTS_GRADIENT = True
 SUPPORTS_RAGGED_TENSORS = True

@@ -1,7 +1,7 @@
-"""Small changes to modules of Keras, made as they are imported. `gradtape_imports/keras_hook.py` calls `adapt`.
+"""Small changes to Keras modules, applied when they are imported. `gradtape_imports/keras_hook.py` calls `adapt`.
 
-Saving takes shapes and types of gradtape as it takes TensorFlow's; a file that cannot be loaded is named
-and leaves the model as it was; models from .h5 files train on where they were; Ctrl-C comes out of the
+Saving accepts gradtape's shapes and types like TensorFlow's; a file that cannot be loaded is named in the error,
+and the model is unchanged; models from .h5 files continue training where they stopped; Ctrl-C interrupts the
 conversion of logs; and the callback TensorBoard writes with `gradtape.summary`, so that it needs no TensorFlow.
 """
 
@@ -25,7 +25,7 @@ from gradtape.backend import CompositeTensor, summary_metadata, users_level
 
 
 class StandIn:
-    """What Keras gets when it asks for TensorFlow: gradtape, and a name of TensorFlow's own modules."""
+    """Replaces TensorFlow in Keras: gradtape, and a name of TensorFlow's own modules."""
 
     __internal__ = SimpleNamespace(CompositeTensor=CompositeTensor)
 
@@ -77,12 +77,12 @@ def _layers(module: Any) -> None:
 
     @functools.wraps(original)
     def set_weights(self: Any, weights: Any) -> None:
-        # Keras checks their number.
+        # Keras checks the number of weights.
         for variable, value in zip(self.weights, weights, strict=False):
-            wanted, given = tuple(variable.shape), tuple(np.shape(value))
-            if wanted != given:
+            expected, given = tuple(variable.shape), tuple(np.shape(value))
+            if expected != given:
                 raise ValueError(
-                    f"Layer {self.name} weight shape {wanted} is not compatible with provided weight shape {given}: "
+                    f"Layer {self.name} weight shape {expected} is not compatible with provided weight shape {given}: "
                     f"{variable.path}. No weight was changed."
                 )
         original(self, weights)
@@ -108,17 +108,17 @@ def _layers(module: Any) -> None:
 
 
 def _batch_norm(module: Any) -> None:
-    """Lets `synchronized=True` be asked for: as on TensorFlow, there are replicas."""
+    """Allows `synchronized=True`: as on TensorFlow, there are replicas."""
     module.backend = SimpleNamespace(**{**vars(module.backend), "backend": lambda: "tensorflow"})
 
 
 def _text(module: Any) -> None:
-    """Gives functions of the user's that standardise and split text tensors, as on TensorFlow, and not arrays."""
+    """Gives user functions that standardise and split text tensors, as on TensorFlow, and not arrays."""
     module.backend = SimpleNamespace(**{**vars(module.backend), "backend": lambda: "tensorflow"})
 
 
 def _results_of_tensorflow(module: Any) -> None:
-    """What layers compute with TensorFlow's functions is ours already."""
+    """Layers that compute with TensorFlow's functions already use gradtape."""
     module.convert_tf_tensor = lambda outputs, dtype=None: (
         outputs if dtype is None else tf.cast(outputs, dtype)
     )
@@ -147,7 +147,7 @@ def _losses(module: Any) -> None:
 
 
 def _logs(module: Any) -> None:
-    """Lets Ctrl-C through where logs become numbers: Keras takes every exception for "not a number"."""
+    """Lets Ctrl-C through when logs are converted to numbers: Keras treats every exception as "not a number"."""
 
     def number(value: Any) -> Any:
         if isinstance(value, tf.Tensor):
@@ -183,7 +183,7 @@ def _unchanged_if_it_fails(layer: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _naming(what: str, filepath: Any) -> Iterator[None]:
-    """Says which file an error is about. What cannot be read is an OSError, what does not fit a ValueError."""
+    """Adds the file name to an error. Unreadable files raise OSError, files that do not match ValueError."""
     try:
         yield
     except Exception as e:
@@ -210,10 +210,10 @@ def _check_zip(path: str) -> None:
     """Refuses a file of Keras' that unpacks to far more than it is, or into other folders.
 
     Raises:
-      OSError: if it is no zip file, or such a one.
+      OSError: if it is not a zip file, or a damaged one.
     """
     if not zipfile.is_zipfile(path):
-        # Keras would say that there is no such file.
+        # Otherwise Keras would report that there is no such file.
         raise OSError("It is no zip file, or only the beginning of one.")
     with zipfile.ZipFile(path) as file:
         for part in file.infolist():
@@ -226,7 +226,7 @@ def _check_zip(path: str) -> None:
 def _old_format(module: Any) -> None:
     """Gives the state of the optimizer back to a model from a .h5 file.
 
-    Keras builds the optimizer for no variables there; a built one it leaves alone.
+    There, Keras builds the optimizer without variables; it does not change one that is built.
     """
     original = module.saving_utils
 

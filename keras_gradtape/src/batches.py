@@ -1,7 +1,7 @@
 """The batches of an epoch: arrays, datasets of `tf.data`, generators, Keras' own PyDatasets.
 
-Keras knows how to take all kinds of input apart (its *data adapters*). Two kinds are added: arrays in
-memory, cut by a loop without detours, and `tf.data` of gradtape, which Keras takes for a stranger.
+Keras can handle all kinds of input (its *data adapters*). Two kinds are added: arrays in memory, sliced by a simple
+loop, and gradtape's `tf.data`, which Keras does not recognise.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Batches(EpochIterator):
         begin, end, iterator = next(self._epoch_iterator)
         batches = list(itertools.islice(iterator, self.steps_per_execution))
         if len(batches) < self.steps_per_execution:
-            # The last execution of an epoch may take fewer; fewer than there should be is worth a warning.
+            # The last execution of an epoch may have fewer batches; fewer than expected is worth a warning.
             if self.steps_per_epoch or self._num_batches is None or begin + len(batches) < self._num_batches:
-                with self.catch_stop_iteration():  # says that the input ran out
+                with self.catch_stop_iteration():  # warns that the input ran out
                     raise StopIteration
             if not batches:
                 raise StopIteration
@@ -85,11 +85,11 @@ def _dataset_of_rows(x: Any, y: Any, sample_weight: Any, options: dict) -> Any:
 
 
 def _array_batches(adapter: Any, group: Any = None) -> Iterator:
-    """Rows of arrays in memory, as tensors, in the order that Keras gives them on TensorFlow.
+    """Rows of arrays in memory, as tensors, in the same order as Keras on TensorFlow.
 
-    There a function of a dataset shuffles them: with a global seed every epoch has the same order.
+    There they are shuffled by a function of a dataset, so with a global seed every epoch has the same order.
     """
-    # Keras' slices know no strings: the numbers of their rows take their place.
+    # Keras' slices do not support strings, so row numbers are used in their place.
     words = [_words(x) for x in tree.flatten(adapter._inputs)]
     numbered = tree.map_structure(lambda x: x if _words(x) is None else np.arange(len(x)), adapter._inputs)
     inputs = array_slicing.convert_to_sliceable(numbered, target_backend="numpy")
@@ -145,7 +145,7 @@ def _shuffled(start: int, stop: int, seeds: Any) -> np.ndarray:
 
 
 def _code(array: np.ndarray) -> int | None:
-    """The type number of tensors with such elements; None for what is not a tensor (text)."""
+    """The type code of tensors with such elements; None for values that are not tensors (text)."""
     if array.dtype.kind in "OUSVMm" or not array.dtype.isnative:
         return None
     return tf.convert_to_tensor(array[:0]).dtype._code
@@ -180,7 +180,7 @@ def _adapted(x: Any, y: Any, sample_weight: Any, options: dict) -> DatasetAdapte
 
 
 class DatasetAdapter(DataAdapter):
-    """A `tf.data.Dataset` of batches as Keras wants to see it."""
+    """A `tf.data.Dataset` of batches, with the interface that Keras expects."""
 
     def __init__(self, dataset: Any, class_weight: dict | None = None) -> None:
         self._dataset = dataset if class_weight is None else dataset.map(_with_weights(class_weight))
@@ -192,7 +192,7 @@ class DatasetAdapter(DataAdapter):
     def num_batches(self) -> int | None:
         count = self._dataset.cardinality
         count = int(count() if callable(count) else count)  # a property of distributed ones
-        return count if count >= 0 else None  # else infinite, or not known before its end
+        return count if count >= 0 else None  # otherwise infinite, or unknown until its end
 
     @property
     def batch_size(self) -> int | None:
@@ -223,7 +223,7 @@ def _with_weights(class_weight: dict) -> Any:
         if y.shape.rank > 1:
             classes = tf.argmax(y, -1) if y.shape[-1] != 1 else tf.squeeze(y, -1)
         classes = tf.cast(tf.round(classes) if classes.dtype.is_floating else classes, tf.int32)
-        # Classes without a weight count once.
+        # Classes without a weight have weight one.
         valid = tf.where((classes >= 0) & (classes < len(table)), classes, 0)
         return x, y, tf.where(valid == classes, tf.gather(table, valid), 1.0)
 

@@ -1,9 +1,9 @@
-"""A short way for calls of layers and models that nothing special is true of.
+"""A fast path for ordinary calls of layers and models.
 
-`Layer.__call__` of Keras looks at everything a call might be: symbolic inputs, nests, masks, mixed types,
-layers that are not built, quantized ones. That takes 40 us, where a small layer computes for 2. A layer
-that was called once on a tensor, the long way, notes what it found; the same kind of call then only
-checks that this still holds. Anything else takes the long way, and so do errors: their words are Keras'.
+`Layer.__call__` of Keras handles everything a call might involve: symbolic inputs, nests, masks, mixed types,
+layers that are not built, quantized ones. That takes 40 us, while a small layer computes for 2. After a layer has
+been called on a tensor the slow way, a note stores what was found; the same kind of call then only checks that this
+still holds. Any other call takes the slow way, and so do errors, so that their messages are Keras'.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from keras_gradtape.src.replicas import scale_loss_for_distribution
 
 Tensor = tf.Tensor
 _MOST_SHAPES = 16
-# Attributes that the note of a layer depends on.
+# Attributes that a layer's note depends on.
 _DEPENDS_ON = frozenset(
     ("dtype_policy", "_dtype_policy", "autocast", "activity_regularizer", "_activity_regularizer", "input_spec",
      "_input_spec", "supports_masking", "_supports_masking", "call", "compute_mask", "_convert_input_args",
@@ -39,13 +39,13 @@ _DEPENDS_ON = frozenset(
 
 
 class Note:
-    """What is known of a layer's calls."""
+    """What is known about a layer's calls."""
 
     __slots__ = ("code", "shapes", "trains", "default", "alone", "casts")
 
     def __init__(self, layer: Any, code: int) -> None:
-        self.code = code  # of the element type of its inputs
-        self.shapes: set[tuple] = set()  # of inputs that were accepted
+        self.code = code  # the code of the element type of its inputs
+        self.shapes: set[tuple] = set()  # shapes of inputs that were accepted
         self.trains = layer._call_has_training_arg
         parameters = layer._call_signature.parameters
         default = parameters["training"].default if self.trains else None
@@ -54,7 +54,7 @@ class Note:
         casts = (layer._convert_input_args and layer.autocast) or isinstance(layer, Functional)
         name = BY_CODE[code].name
         self.casts = name if casts and BY_CODE[code].is_floating else None
-        # A layer of Keras without layers inside: nothing asks for the context of its call.
+        # A Keras layer without inner layers: nothing reads the context of its call.
         self.alone = not layer._layers and type(layer).__module__.startswith("keras.src.layers.")
 
     def __deepcopy__(self, memo: dict) -> None:
@@ -65,7 +65,7 @@ class Note:
 
 
 def _note(layer: Any, x: Any, out: Any) -> None:
-    """Notes a call that went the long way, if it was of the plain kind."""
+    """Stores a note about a call that took the slow way, if it was of the ordinary kind."""
     own = layer.__dict__
     if (
         not layer.built
@@ -127,7 +127,7 @@ def _layer_call(long_way: Any) -> Any:
                 self._clear_losses()
             elif context is None and self._losses:
                 self._clear_losses()
-            # Said in the call, or around it, or by the signature.
+            # Given in the call, by an outer call, or by the signature.
             training = kwargs["training"] if kwargs else None
             if not kwargs:
                 if context is not None:
@@ -150,7 +150,7 @@ def _layer_call(long_way: Any) -> Any:
 
 
 def _explain(layer: Any, e: Exception, x: Any, training: Any) -> None:
-    """Raises an error of `call` again, in the words that Keras gives it."""
+    """Raises the error of `call` again, in the form that Keras gives it."""
 
     @functools.wraps(layer.call)
     def fail(*_: Any, **__: Any) -> None:
@@ -281,7 +281,7 @@ def _loss_call(long_way: Any) -> Any:
 
 
 def _any_symbolic_tensors(args: Any = None, kwargs: Any = None, *, _leaves: Any = ()) -> bool:
-    """Asked at the start of every op of Keras: what has one of the usual types is no nest."""
+    """Called at the start of every Keras op: a value of one of the usual types is not a nest."""
     for items in (args or (), kwargs.values() if kwargs else ()):
         for x in items:
             if type(x) in _leaves:
@@ -301,7 +301,7 @@ def install() -> None:
     Layer.__setattr__ = _set_attribute(Layer.__setattr__)
     Functional.call = _functional_call(Functional.call)
     Loss.__call__ = _loss_call(Loss.__call__)
-    # Many modules hold this function by name: it gets another body.
+    # Many modules refer to this function by name, so its body is replaced.
     asked = keras_tensor.any_symbolic_tensors
     asked.__code__ = _any_symbolic_tensors.__code__
     plain = (Tensor, tf.Variable, Variable, np.ndarray, int, float, bool, str, type(None))

@@ -1,8 +1,9 @@
 """`keras.distribution` on this backend: variables and batches on a mesh of devices, steps on the XLA engine.
 
-What a backend gives to `keras.src.distribution`: devices, processes, meshes, layouts. While a distribution is set, variables
-are made on its mesh (`ops/core.py`) and the steps of a model run on the engine of the mesh (`trainer.py`,
-`mesh` of `gradtape/backend.py`). JAX, the extra `gradtape[xla]`, is imported when one of these is first called.
+The backend's part of `keras.src.distribution`: devices, processes, meshes, layouts. While a distribution is set,
+variables are created on its mesh (`ops/core.py`), and the steps of a model run on the engine of the mesh
+(`trainer.py`, `mesh` of `gradtape/backend.py`). JAX, the extra `gradtape[xla]`, is imported when one of these is
+first called.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ Tensor = tf.Tensor
 
 
 def _jax() -> Any:
-    """JAX; its CPU has as many devices as `tf.config.set_logical_device_configuration` says."""
+    """JAX, with as many CPU devices as set by `tf.config.set_logical_device_configuration`."""
     backend.need_jax("keras.distribution")
     import jax
 
     count = len(tf.config.list_logical_devices("CPU"))
     if count > 1 and jax.config.jax_num_cpu_devices != count:
-        with contextlib.suppress(RuntimeError):  # JAX has started: it has the devices that it has
+        with contextlib.suppress(RuntimeError):  # JAX has started, so its devices cannot be changed
             jax.config.update("jax_num_cpu_devices", count)
     return jax
 
@@ -60,7 +61,7 @@ def initialize(
                 f"keras.distribution.initialize: job_addresses has {len(jobs)} jobs, but num_processes is "
                 f"{num_processes}; got {job_addresses!r}."
             )
-        coordinator = jobs[0]  # JAX asks the first one for the others
+        coordinator = jobs[0]  # the first one is JAX's coordinator
     _jax().distributed.initialize(
         coordinator_address=coordinator, num_processes=num_processes, process_id=process_id
     )
@@ -119,7 +120,7 @@ def _to_backend_layout(tensor_layout: Any) -> Any:
 
 
 def _sharding(layout: Any) -> Any:
-    """A layout as JAX has it: it may be one of Keras', or one of JAX's."""
+    """A layout of Keras or JAX, as a JAX sharding."""
     return getattr(layout, "backend_layout", layout)
 
 
@@ -130,8 +131,8 @@ def distribute_tensor(tensor: Any, layout: Any) -> Any:
     """The tensor, cut over the devices of a mesh; inside of a step, from this point on.
 
     Args:
-      tensor: a tensor, or an array of JAX's, which gives one of JAX's.
-      layout: a `TensorLayout`, or a sharding of JAX's.
+      tensor: a tensor, or a JAX array, for which the result is a JAX array.
+      layout: a `TensorLayout`, or a JAX sharding.
     """
     sharding = _sharding(layout)
     if find_spec("jax") is not None and isinstance(tensor, _jax().Array):
@@ -153,7 +154,7 @@ def _jax_distributed(array: Any, sharding: Any) -> Any:
 def distribute_data_input(per_process_batch: Any, layout: Any, batch_dim_name: str | None = None) -> Any:
     """A batch of this process as its part of the batch of all, cut over the mesh.
 
-    A batch that cannot be cut into equal parts goes to all devices as a whole.
+    A batch that cannot be divided into equal parts is copied to all devices.
     """
     jax, sharding = _jax(), _sharding(layout)
     if isinstance(per_process_batch, jax.Array):
@@ -200,7 +201,7 @@ def on_mesh(distribution: Any) -> Any:
 
 
 def gathered(results: Any) -> Any:
-    """What a step gives, whole in each process: parts of predictions are on the devices of others."""
+    """The results of a step, complete in each process: parts of predictions are on devices of other processes."""
     jax = _jax()
     if jax.process_count() == 1:
         return results

@@ -1,8 +1,8 @@
 """`model.export(path)` and `keras.export.ExportArchive`: StableHLO, which runs wherever there is JAX.
 
-TensorFlow's SavedModel needs TensorFlow. In its place each endpoint is written by `ConcreteFunction.export`, to
-`<path>/stablehlo/<endpoint>`; `tf.saved_model.load(path)` has the endpoints as methods, and `load.py` in each folder runs
-it without gradtape.
+TensorFlow's SavedModel needs TensorFlow. Instead, each endpoint is written by `ConcreteFunction.export` to
+`<path>/stablehlo/<endpoint>`; `tf.saved_model.load(path)` returns an object with the endpoints as methods, and
+`load.py` in each folder runs it without gradtape.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SavedModelExportArchive:
         Args:
           fn: a function of tensors; a `tf.function` that was traced needs no signature.
           input_signature: `keras.InputSpec`s, `tf.TensorSpec`s or tensors, one for each argument.
-          **options: of `ConcreteFunction.export`: `platforms`, `shapes`, `variables`, `seed`.
+          **options: options of `ConcreteFunction.export`: `platforms`, `shapes`, `variables`, `seed`.
         """
         if name in self._endpoints:
             raise ValueError(f"Endpoint name '{name}' is already taken.")
@@ -64,13 +64,13 @@ class SavedModelExportArchive:
     def track_and_add_endpoint(self, name: str, resource: Any, input_signature: Any, **options: Any) -> Any:
         """Adds the call of a layer or model, as it predicts."""
         self.track(resource)
-        # A model that is called with `training=False` says so to all of its layers.
+        # A model called with `training=False` passes it to all of its layers.
         return self.add_endpoint(
             name, lambda *inputs: resource(*inputs, training=False), input_signature, **options
         )
 
     def add_variable_collection(self, name: str, variables: Any) -> None:
-        """Refused: variables are constants of what is written."""
+        """Not supported: variables are constants of the exported program."""
         raise NotImplementedError(
             'export: StableHLO has no collections of variables. Hint: add_endpoint(..., variables="inputs") makes inputs '
             "of them."

@@ -1,4 +1,4 @@
-"""What every Keras layer is besides a Keras layer: here nothing."""
+"""The backend's base class of Keras layers; it adds nothing."""
 
 
 class BackendLayer:

@@ -1,12 +1,12 @@
 """Steps of Keras' optimizers, each as one native program.
 
-Keras writes an update variable by variable, in some ten ops each. Here its own code is traced once
-for a list of variables and kinds of gradients; later steps run the program, which writes the new
-values over the old. Inside a traced function the code runs unchanged and becomes part of that trace.
+Keras writes an update variable by variable, with about ten ops each. Here its code is traced once for a list of
+variables and kinds of gradients; later steps run the program, which overwrites the old values with the new ones.
+Inside a traced function the code runs unchanged and becomes part of that trace.
 
-What Python computes anew in each step (a learning rate that is a function, a schedule of the user's
-own) is computed before the program and handed to it. Optimizers whose update is written by the user
-run op by op: their Python code may do more than arithmetic.
+Values that Python computes in each step (a learning rate that is a function, a user-defined schedule) are computed
+before the program and passed to it. Optimizers with a user-defined update run op by op, since their Python code may
+do more than arithmetic.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from keras_gradtape.src.ops.numpy import multiply
 IndexedSlices = tf.IndexedSlices
 Base = base_optimizer.BaseOptimizer
 
-# What a subclass may define and still be traced: the rest takes part in a step.
+# Methods that a subclass may define and still be traced; all others take part in a step.
 _HARMLESS = frozenset(("build", "get_config", "from_config", "name", "variables"))
 
 
@@ -63,7 +63,7 @@ def apply_gradients(
 ) -> Any:
     """Takes one step. In a replica of a strategy, gradients are added up over all replicas first.
 
-    Keras 2's keywords say whether they are sums already.
+    Keras 2's keywords tell whether they are sums already.
     """
     replica = current_replica()
     if replica is None:
@@ -167,7 +167,7 @@ def _variable_key(self: Any, variable: Any) -> int:
 
 
 def set_weights(self: Any, weights: Any) -> None:
-    """Sets `variables` to the values `get_weights` gave: all of them, or none."""
+    """Sets `variables` to the results of `get_weights`: all of them, or none."""
     if not self.built:
         Base.set_weights(self, weights)  # raises
     set_all(self._variables, list(weights))
@@ -184,8 +184,8 @@ def load_own_variables(self: Any, store: Any) -> None:
 def make_scale(self: Any) -> None:
     """The state of a LossScaleOptimizer, from the first scaled loss on.
 
-    Keras takes the initial scale until the optimizer is built, which happens later in the step: a traced
-    function would keep that number for ever.
+    Keras uses the initial scale until the optimizer is built, which happens later in the step; a traced function
+    would keep that number for ever.
     """
     if "dynamic_scale" not in self.__dict__:
         with aside(), between_replicas(), backend.name_scope(self.name, caller=self):
@@ -265,7 +265,7 @@ def take(self: Any, grads: Sequence[Any], variables: Any) -> None:
         try:
             update = programs.make(lambda symbols: self.apply(symbols, variables), grads, variables)
         except (TypeError, ValueError, AttributeError, NotImplementedError, Untraceable):
-            # It cannot be traced: a constraint in NumPy, for example.
+            # It cannot be traced, for example because of a constraint in NumPy.
             update = False
             programs.keep(update, variables, flat)
     alone = not rates and len(flat) == len(grads)

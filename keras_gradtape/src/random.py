@@ -1,7 +1,7 @@
-"""Random numbers from the seeds that Keras hands around: two integers per call, no hidden state.
+"""Random numbers from the seeds that Keras passes around: two integers per call, no hidden state.
 
-The numbers are those of Keras on TensorFlow, bit for bit: initial weights, dropout and shuffles are the
-same for the same seed.
+The numbers are those of Keras on TensorFlow, bit for bit: initial weights, dropout and shuffles are the same for
+the same seed.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None,
 
 
 def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Any:
-    wanted = dtype_of(dtype)
-    drawn = wanted.name if wanted.name in ("int32", "int64") else "int64"
+    target = dtype_of(dtype)
+    drawn = target.name if target.name in ("int32", "int64") else "int64"
     out = tf.random.stateless_uniform(shape, _seed(seed), _cast(minval, drawn), _cast(maxval, drawn), drawn)
-    return tf.cast(out, wanted)
+    return tf.cast(out, target)
 
 
 def categorical(logits: Any, num_samples: int, dtype: Any = "int64", seed: Any = None) -> Any:

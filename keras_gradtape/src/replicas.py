@@ -23,14 +23,15 @@ _SYNCHRONIZATION = {
 
 
 def in_strategy(variable: Any, value: Any) -> Any:
-    """What a Keras variable holds that is made in the scope of a strategy, or in one of its replicas."""
-    # What layers keep besides weights is settled after each run; what optimizers keep, only they change, between replicas.
+    """The value of a Keras variable created in the scope of a strategy, or in one of its replicas."""
+    # State of layers besides weights is settled after each run; state of optimizers is only changed by them,
+    # between replicas.
     layers = (
         getattr(variable, "_is_of_layer", False)
         or global_state.get_global_attribute("adds_weight")
         or not tf.as_dtype(variable._dtype).is_floating
     )
-    # The first replica that comes to a layer builds it; to the others it is built.
+    # The first replica that reaches a layer builds it; the others find it built.
     with between_replicas(), settling() if layers else contextlib.nullcontext():
         return tf.Variable(
             value,
@@ -43,14 +44,14 @@ def in_strategy(variable: Any, value: Any) -> Any:
 
 
 def _state() -> Callable[[], contextlib.AbstractContextManager]:
-    """What holds in a thread, by Keras: scopes, policies, calls that are under way. Replicas begin with it."""
-    held = dict(vars(global_state.GLOBAL_STATE_TRACKER))
+    """Keras' thread state: scopes, policies, calls in progress. Replicas start with a copy of it."""
+    state = dict(vars(global_state.GLOBAL_STATE_TRACKER))
 
     @contextlib.contextmanager
     def enter() -> Iterator[None]:
         own = vars(global_state.GLOBAL_STATE_TRACKER)
-        # Lists are stacks of scopes, which each replica has of its own.
-        own.update({name: list(x) if type(x) is list else x for name, x in held.items()})
+        # Lists are stacks of scopes, of which each replica gets a copy.
+        own.update({name: list(x) if type(x) is list else x for name, x in state.items()})
         yield
 
     return enter
@@ -74,7 +75,7 @@ def scale_loss_for_distribution(value: Any) -> Any:
 
 
 def unscale_loss_for_distribution(value: Any) -> Any:
-    """The opposite: the loss of one replica as it is shown."""
+    """The inverse: the loss of one replica for display."""
     n = tf.distribute.get_strategy().num_replicas_in_sync
     return value if n == 1 else value * float(n)
 
@@ -86,7 +87,7 @@ def in_replicas(strategy: Any, step: Callable, reduction: str) -> Callable:
     """A step of all replicas, from one that each of them runs on its part of a batch: see `parts_of`.
 
     Args:
-      reduction: "mean" of what replicas return, or "concat".
+      reduction: "mean" of the replicas' results, or "concat".
     """
 
     def mean(x: Any) -> Any:
@@ -110,7 +111,7 @@ def whole_batch(data: Any) -> Any:
 
 
 def gathered(strategy: Any, outputs: Any) -> Any:
-    """What all processes predict, in the order of the rows; not part of a graph, because parts may be uneven."""
+    """The predictions of all processes, in row order; not part of a graph, because parts may be uneven."""
     return outputs if strategy._group.size == 1 else strategy.gather(outputs, axis=0)
 
 

@@ -1,8 +1,8 @@
 """Recurrent layers: the loop over time, and LSTM and GRU without a Keras cell in it.
 
-Eagerly a loop is a loop, and LSTM and GRU are compiled on their second call. While a function is traced,
-short sequences are unrolled; of long ones some steps are traced and become the body of a `tf.while_loop`,
-which compiles much faster and runs about as fast.
+Eagerly, a loop is a Python loop, and LSTM and GRU are compiled on their second call. While a function is traced,
+short sequences are unrolled; for long ones some steps are traced and become the body of a `tf.while_loop`, which
+compiles much faster and runs about as fast.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _select = op("select")
 
 __all__ = ["bidirectional_gru", "bidirectional_lstm", "cudnn_ok", "gru", "lstm", "rnn", "unstack"]
 
-# How many steps are unrolled in a trace: tracing one of a Keras cell takes long.
+# The number of steps that are unrolled in a trace; tracing a step of a Keras cell takes long.
 _SHORT = 128  # two layers of 128, 100 steps: 0.7 of the time of a loop
 _SHORT_OF_CELLS = 12
 
@@ -56,7 +56,7 @@ def _run(
         return _unrolled(step, sequences, states, backwards, keep_all, time_axis)
     if backwards:
         sequences = [tf.reverse(s, [0]) for s in sequences]
-    # Steps before the loop give the types and shapes of what it carries, and leave it as many as make whole blocks.
+    # Steps before the loop determine the types and shapes that it carries; the remaining ones are whole blocks.
     block = max(1, short // 4)
     lead = (count - 1) % block + 1
     blocks = (count - lead) // block
@@ -131,7 +131,7 @@ def rnn(
 ) -> tuple[Any, Any, Any]:
     """Calls `output, states = step_function(input, states)` for each step of `inputs`.
 
-    Where `mask` is False, states stay what they were, and the output is the one before, or zero with
+    Where `mask` is False, states do not change, and the output is the previous one, or zero with
     `zero_output_for_mask`.
     """
     sequences = [convert_to_tensor(x) for x in tree.flatten(inputs)]
@@ -188,7 +188,7 @@ def _chosen(valid: Any, new: list, old: list) -> list:
 
 
 # ---- LSTM and GRU -----------------------------------------------------------------------------------------
-# All inputs are multiplied by their weights at once; what is left for the loop is the product of the state.
+# All inputs are multiplied by their weights at once; only the product with the state remains in the loop.
 
 
 def cudnn_ok(*args: Any, **kwargs: Any) -> bool:
@@ -214,7 +214,7 @@ def _projected(inputs: Any, kernel: Any, bias: Any, time_major: bool) -> Any:
 
 
 def _want_no_mask(mask: Any) -> None:
-    """With a mask it matters what the layer wants of masked outputs, which it does not say here."""
+    """With a mask, the result depends on an option of the layer that is not passed here."""
     if mask is not None:
         raise NotImplementedError
 
@@ -230,7 +230,7 @@ def _times_met(loop: Callable, options: tuple, kinds: tuple) -> list[int]:
 
 
 def _often(loop: Callable, options: tuple, tensors: list) -> Any:
-    """`loop(options, *tensors)`; what is called eagerly a second time is compiled."""
+    """`loop(options, *tensors)`, compiled from the second eager call on."""
     if current_trace() is not None:
         return loop(options, *tensors)
     times = _times_met(loop, options, tuple([(t.shape, t.dtype) for t in tensors]))
@@ -335,7 +335,7 @@ def _gru(options: tuple, x: Any, h: Any, kernel: Any, recurrent: Any, bias: Any 
 
 
 def bidirectional_lstm(*args: Any, **kwargs: Any) -> Any:
-    """Two layers, one after the other, are as fast: Keras calls them."""
+    """Two separate layers are as fast: Keras calls them."""
     raise NotImplementedError
 
 

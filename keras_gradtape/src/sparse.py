@@ -1,7 +1,7 @@
 """Keras' ops on sparse tensors, as on TensorFlow: which of them are sparse again, and how they are computed.
 
-A call of an op with a `tf.SparseTensor` among its arguments comes here (`sparse_calls`); calls on tensors
-never look. What is not in the table at the end takes dense tensors only.
+Calls of ops with a `tf.SparseTensor` among their arguments come here (`sparse_calls`); calls on tensors never look.
+Ops that are not in the table at the end only accept dense tensors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def is_sparse(x: Any) -> bool:
 
 
 def dense(x: Any) -> Any:
-    """A sparse tensor as a dense one, anything else as it is."""
+    """A sparse tensor as a dense one; anything else unchanged."""
     return tf.sparse.to_dense(tf.sparse.reorder(x)) if is_sparse(x) else x
 
 
@@ -62,7 +62,7 @@ def _reshape(x: Any, newshape: Any) -> Any:
 
 
 def _expand_dims(x: Any, axis: Any) -> Any:
-    # Several new axes: the first ones first, each where it is in the end.
+    # Several new axes: in ascending order of their final positions.
     rank = len(x.shape) + (len(axis) if isinstance(axis, (list, tuple)) else 1)
     for a in sorted(a % rank for a in (axis if isinstance(axis, (list, tuple)) else [axis])):
         x = tf.sparse.expand_dims(x, a)
@@ -128,7 +128,7 @@ def _divide(op: Callable) -> Callable:
             return x1.with_values(op(x1.values, x2))
         if x2.shape != x1.shape:
             return op(dense(x1), x2)
-        # 0 / 0 and 0 / NaN are NaN: such elements are there, too.
+        # 0 / 0 and 0 / NaN are NaN, so such elements are stored, too.
         sizes, divisor = sizes_of(x1), array_of(x2).reshape(-1)
         mine = keys_of(places_of(x1), sizes)
         keys = np.union1d(mine, np.flatnonzero((divisor == 0) | (divisor != divisor)))

@@ -26,15 +26,15 @@ from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor, sha
 Tensor = tf.Tensor
 
 
-# Shapes of batches that a step is traced for one by one; then it is traced once for all sizes.
+# Batch shapes that a step is traced for separately; after that it is traced once for all sizes.
 _EXACT_TRACES = 3
 
 
 class Step:
     """A training, test or prediction step: a function of the data of one batch.
 
-    Unless the model runs eagerly, it is traced once for each kind of data. Copies and pickles of a model
-    leave it out.
+    Unless the model runs eagerly, it is traced once for each kind of data. It is not part of copies and pickles of
+    a model.
     """
 
     def __init__(self, step: Callable, eager: bool, jit_compile: bool = False) -> None:
@@ -81,18 +81,18 @@ BaseTrainer: Any = trainers.BaseTrainer if hasattr(trainers, "BaseTrainer") else
 
 
 class Trainer(BaseTrainer):
-    """What a model of Keras inherits its `fit`, `evaluate` and `predict` from."""
+    """The base of Keras models that implements `fit`, `evaluate` and `predict`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.train_function: Any = None
         self.test_function: Any = None
         self.predict_function: Any = None
-        # As on TensorFlow, a model belongs to the strategy in whose scope it is made.
+        # As on TensorFlow, a model belongs to the strategy in whose scope it is created.
         self._distribute_strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
 
     def _resolve_auto_jit_compile(self) -> bool:
-        """`jit_compile="auto"`: XLA where it is the engine anyway, which a step need not say."""
+        """`jit_compile="auto"`: XLA only if it is the engine anyway, so nothing has to be set."""
         return False
 
     @property
@@ -425,7 +425,7 @@ class CompiledMetrics:
 
 
 def _batch_hooks(callbacks: Any, kind: str) -> tuple[Callable, Callable]:
-    """What to call around each batch: nothing, where no callback listens."""
+    """The functions to call around each batch: none if no callback listens."""
 
     def listens(name: str) -> bool:
         if type(callbacks) is not callbacks_module.CallbackList:

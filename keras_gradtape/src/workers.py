@@ -1,7 +1,7 @@
-"""`fit` in several processes: which of them writes files, and how those that have none go on from a backup.
+"""`fit` in several processes: which of them writes files, and how the others restore a backup.
 
-Every worker has the callbacks of the program. Files are written by the chief: it saves checkpoints and backups, each under
-another name first, so that a worker that is killed while it writes leaves the last one whole.
+Every worker has the program's callbacks. Files are written by the chief: it saves checkpoints and backups, each
+under a temporary name first, so that a worker that is killed while writing leaves the previous one intact.
 """
 
 import os
@@ -65,13 +65,13 @@ def go_on_together(model: Any, callbacks: Any, strategy: Any) -> None:
     kinds = keras_callbacks.BackupAndRestore
     if group.size == 1 or not any(isinstance(c, kinds) for c in callbacks.callbacks):
         return
-    (found,) = group.all_gather([model._initial_epoch or 0])
-    epochs = [int(e) for e in found]
+    (gathered,) = group.all_gather([model._initial_epoch or 0])
+    epochs = [int(e) for e in gathered]
     if len(set(epochs)) == 1:
         return
     model._initial_epoch = epochs[0]
     if model.optimizer is not None and not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
-    held = [*model.variables, *(model.optimizer.variables if model.optimizer is not None else ())]
-    for variable, value in zip(held, group.broadcast([v.value for v in held]), strict=True):
+    variables = [*model.variables, *(model.optimizer.variables if model.optimizer is not None else ())]
+    for variable, value in zip(variables, group.broadcast([v.value for v in variables]), strict=True):
         variable.assign(value)

@@ -1,4 +1,4 @@
-"""What notebooks show: well-formed HTML that says what the text says, and nothing imported before it is asked for."""
+"""What notebooks show: well-formed HTML that says what the text says, and nothing imported before it is requested."""
 
 import copy
 import pickle

@@ -268,9 +268,9 @@ def test_sizes(n):
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="autodiff.hessian: the function must give one number"):
+    with pytest.raises(ValueError, match="autodiff.hessian: the function must return one number"):
         autodiff.hessian(f, X)
-    with pytest.raises(ValueError, match="autodiff.hvp: the function must give one number"):
+    with pytest.raises(ValueError, match="autodiff.hvp: the function must return one number"):
         autodiff.hvp(f, X, T)
     with pytest.raises(ValueError, match="one tensor of shape"):
         autodiff.laplacian(scalar, (X, X))
@@ -413,5 +413,5 @@ def test_per_example_errors():
     w = tf.Variable([1.0, 2.0])
     with pytest.raises(ValueError, match="at least one batch"):
         autodiff.per_example_gradient(lambda: w[0], w)
-    with pytest.raises(ValueError, match="the function must give one number"):
+    with pytest.raises(ValueError, match="the function must return one number"):
         autodiff.per_example_gradient(lambda x: w * x, w, tf.ones([3, 2]))

@@ -688,7 +688,7 @@ def test_several_threads():
 
 
 def test_jacobians_of_programs_are_programs():
-    """A Jacobian that is asked for again runs as one program, not op by op."""
+    """A Jacobian that is requested again runs as one program, not op by op."""
     with compiling(True):
         for _ in range(6):
             jacobian(lambda x: tf.sin(x) * tf.reduce_sum(x), X)

@@ -119,7 +119,7 @@ def test_variables_shapes_and_types():
     "f, x, error, words",
     [
         (lambda x: x, [tf.constant(1.0), tf.constant(2.0)], TypeError, "expected one tensor"),
-        (lambda x: [x, x], tf.constant([1.0]), TypeError, "must give one tensor"),
+        (lambda x: [x, x], tf.constant([1.0]), TypeError, "must return one tensor"),
         (lambda x: x, tf.constant([1, 2]), TypeError, "must be floating"),
     ],
 )

@@ -46,7 +46,7 @@ PAIRS = {
         lambda v, w: [(tf.ones(3), v), (tf.ones(3), tf.constant(ONES))],
         TypeError, "can only change variables; expected a tf.Variable; got <tf.Tensor",
     ),
-    "pairs the wrong way round": (lambda v, w: [(v, tf.ones(3))], TypeError, "the other way round"),
+    "pairs the wrong way round": (lambda v, w: [(v, tf.ones(3))], TypeError, "swap them"),
     "text": (lambda v, w: [(tf.ones([1, 2]), w), ("three", v)], (TypeError, ValueError), "text"),
     "a row that is not there": (
         lambda v, w: [(tf.ones(3), v), (sparse([[1.0, 1.0]], [7]), w)],

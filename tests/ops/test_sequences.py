@@ -1,4 +1,4 @@
-"""Sequences and small functions: turned round, rising, nearest falling, Sobol points, sums of lists."""
+"""Sequences and small functions: reversed, rising, nearest falling, Sobol points, sums of lists."""
 
 import numpy as np
 import pytest

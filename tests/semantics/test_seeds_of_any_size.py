@@ -1,4 +1,4 @@
-"""Cotangents and tangents of known size for values of unknown size, and the other way round."""
+"""Cotangents and tangents of known size for values of unknown size, and the reverse."""
 
 import pytest
 

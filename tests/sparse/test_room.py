@@ -1,4 +1,4 @@
-"""Sizes that a user gives: what the machine has no room for is refused before it is asked for; what needs none works."""
+"""Sizes that a user gives: what the machine has no room for is refused before it is requested; what needs none works."""
 
 import numpy as np
 import pytest

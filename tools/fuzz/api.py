@@ -197,17 +197,17 @@ class Api:
         rng = random.Random(f"{self.seed}:{number}")
         names: dict[str, list[str]] = {sort: [] for sort in _MAKES}
         lines: list[str] = []
-        made = 0
+        count = 0
 
         def make(sort: str, depth: int = 0) -> str:
-            nonlocal made
+            nonlocal count
             forms = _MAKES[sort]
             text = fill(
                 forms[rng.randrange(len(forms))] if depth < 3 else {"t": "tf.ones([2])"}.get(sort, forms[0]),
                 depth,
             )
-            made += 1
-            name = f"{sort}{made}"
+            count += 1
+            name = f"{sort}{count}"
             lines.append(f"{name} = {text}")
             names[sort].append(name)
             return name

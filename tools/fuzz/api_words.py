@@ -153,22 +153,22 @@ class Words:
     # ---- words ------------------------------------------------------------------------------
 
     def in_thread(self, work: Callable, *args: Any) -> Any:
-        found: list = []
+        results: list = []
 
         def run() -> None:
             try:
-                found.append(work(*args))
+                results.append(work(*args))
             except Exception as e:
-                found.append(e)
+                results.append(e)
             # What the thread opened it closes, as a program's threads do.
             _leave_tapes()
 
         thread = threading.Thread(target=run)
         thread.start()
         thread.join()
-        if isinstance(found[0], Exception):
-            raise found[0]
-        return found[0]
+        if isinstance(results[0], Exception):
+            raise results[0]
+        return results[0]
 
     def opened(self, **options: Any) -> Any:
         tape = tf.GradientTape(**options)

@@ -257,12 +257,12 @@ def _wait(process: int, journal: Path) -> int | str:
     """How a child ended. One that does not note anything for a long time is ended."""
     since, size = time.monotonic(), -1
     while True:
-        found, status = os.waitpid(process, os.WNOHANG)
-        if found:
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
             return os.waitstatus_to_exitcode(status)
-        now = journal.stat().st_size if journal.exists() else 0
-        if now != size:
-            since, size = time.monotonic(), now
+        current = journal.stat().st_size if journal.exists() else 0
+        if current != size:
+            since, size = time.monotonic(), current
         elif time.monotonic() - since > 120:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)

@@ -151,10 +151,10 @@ _format("checkpoint state", "checkpoint", _managed, _state)
 
 
 def _parts(module: Any) -> Any:
-    kept = {k: v for k, v in vars(module).items() if k not in ("w", "parts", "run", "signatures")}
+    attributes = {k: v for k, v in vars(module).items() if k not in ("w", "parts", "run", "signatures")}
     return (
         [v.numpy() for v in module.variables],
-        repr(sorted(kept.items())),
+        repr(sorted(attributes.items())),
         module.run(tf.ones([1, 2])).numpy(),
     )
 
@@ -298,8 +298,8 @@ _CSV = b'n,x,s\n1,2.5,a\n2,,"b, ""c"""\n-3,1e3,\xc3\xa4\n'
 
 def _csv_rows(folder: Path) -> Any:
     defaults = [tf.int32, [0.0], tf.string]
-    made = tf.data.experimental.CsvDataset(str(folder / "t.csv"), defaults, header=True)
-    return [_numpy(row) for row in made]
+    dataset = tf.data.experimental.CsvDataset(str(folder / "t.csv"), defaults, header=True)
+    return [_numpy(row) for row in dataset]
 
 
 def _csv_batches(folder: Path) -> Any:
@@ -322,8 +322,10 @@ def _database(folder: Path) -> None:
 
 def _rows(folder: Path) -> Any:
     types = (tf.int32, tf.float64, tf.string)
-    made = tf.data.experimental.SqlDataset("sqlite", str(folder / "d.sqlite"), "select n, x, s from t", types)
-    return [_numpy(row) for row in made]
+    dataset = tf.data.experimental.SqlDataset(
+        "sqlite", str(folder / "d.sqlite"), "select n, x, s from t", types
+    )
+    return [_numpy(row) for row in dataset]
 
 
 _format("SQLite", "d.sqlite", _database, _rows, share=0.2)

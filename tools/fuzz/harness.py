@@ -126,15 +126,15 @@ class _Run:
         for line in said.splitlines():
             if not line.startswith('{"'):
                 continue
-            found = json.loads(line)
-            if "problem" in found:
-                self.note(_Problem(found["number"], found["text"], *found["problem"], begun))
+            message = json.loads(line)
+            if "problem" in message:
+                self.note(_Problem(message["number"], message["text"], *message["problem"], begun))
                 continue
             with self.lock:
-                self.counts.update(found["counts"])
-            if found["live_bytes"] > _LEAK:
-                kept = f"{found['live_bytes'] >> 20} MiB"
-                self.note(_Problem(begun, "", "a process keeps tensors", kept, begun))
+                self.counts.update(message["counts"])
+            if message["live_bytes"] > _LEAK:
+                amount = f"{message['live_bytes'] >> 20} MiB"
+                self.note(_Problem(begun, "", "a process keeps tensors", amount, begun))
 
     def _child(self, arguments: list[str], number: int) -> tuple[int | None, str, str]:
         """How a child ended (None: it hangs), what it said, and the case that it noted last."""
@@ -161,9 +161,9 @@ class _Run:
             file.write(text)
             file.flush()
             ended, said, _ = self._child([file.name, str(number)], number)
-        found = [json.loads(line) for line in said.splitlines() if line.startswith('{"problem"')]
-        if found:
-            return _Problem(number, text, *found[0]["problem"], number)
+        problems = [json.loads(line) for line in said.splitlines() if line.startswith('{"problem"')]
+        if problems:
+            return _Problem(number, text, *problems[0]["problem"], number)
         return None if ended == 0 else _Problem(number, text, *_how(ended, said), number)
 
     def _shrunk(self, problem: _Problem) -> str:
@@ -185,10 +185,12 @@ class _Run:
 
     def summary(self) -> int:
         bad = sum(map(len, self.problems.values()))
-        for sort, found in self.problems.items():
-            if len(found) > 1:
-                numbers = " ".join(str(p.number) for p in found[:12])
-                print(f"{len(found):5d} x {self.kind.name}: {sort}: {numbers}{' ...' * (len(found) > 12)}")
+        for sort, problems in self.problems.items():
+            if len(problems) > 1:
+                numbers = " ".join(str(p.number) for p in problems[:12])
+                print(
+                    f"{len(problems):5d} x {self.kind.name}: {sort}: {numbers}{' ...' * (len(problems) > 12)}"
+                )
         counts = "".join(f", {n:,} {noun}" for noun, n in sorted(self.counts.items()))
         took = time.monotonic() - self.start
         print(
@@ -208,9 +210,9 @@ def _wait(child: subprocess.Popen, journal: Path) -> int | None:
     seen, since = 0, (0.0, time.monotonic())
     while child.poll() is None:
         time.sleep(0.05)
-        now, spent = journal.stat().st_mtime_ns, (_processor(child.pid), time.monotonic())
-        if now != seen:
-            seen, since = now, spent
+        changed, spent = journal.stat().st_mtime_ns, (_processor(child.pid), time.monotonic())
+        if changed != seen:
+            seen, since = changed, spent
         if any(a - b > most for a, b, most in zip(spent, since, _PATIENCE, strict=True)):
             child.send_signal(signal.SIGABRT)  # faulthandler shows where it was
             child.wait()

@@ -194,13 +194,13 @@ class _Place:
         self.holder, self.index = holder, index
 
     def get(self) -> ast.expr:
-        found = self.holder[self.index]
-        return found.value if isinstance(found, ast.keyword) else found
+        value = self.holder[self.index]
+        return value.value if isinstance(value, ast.keyword) else value
 
     def set(self, new: ast.expr) -> None:
-        found = self.holder[self.index]
-        if isinstance(found, ast.keyword):
-            found.value = new
+        value = self.holder[self.index]
+        if isinstance(value, ast.keyword):
+            value.value = new
         else:
             self.holder[self.index] = new
 

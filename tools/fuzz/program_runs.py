@@ -150,9 +150,9 @@ def _jacobian(p: _Program, body: Callable) -> Callable:
         with tf.GradientTape() as tape:
             tape.watch(inputs)
             results = body(*inputs)
-        found = tape.jacobian(results[-1], sources)
+        jacobians = tape.jacobian(results[-1], sources)
         rank = len(results[-1].shape)
-        return results, [None if j is None else tf.reduce_sum(j, list(range(rank))) for j in found]
+        return results, [None if j is None else tf.reduce_sum(j, list(range(rank))) for j in jacobians]
 
     return run
 
@@ -203,10 +203,10 @@ def _check_forward(way: str, p: _Program, run: Callable, expected: Outcome) -> N
             f"{way}: {'not ' * bool(slopes)}None",
             f"{len(slopes)} results have a derivative, eager {len(pairs)} sources a gradient",
         )
-    slope, wanted = float(sum(slopes)), float(sum(np.real(np.sum(np.conj(g) * d)) for g, d in pairs))
+    slope, by_gradients = float(sum(slopes)), float(sum(np.real(np.sum(np.conj(g) * d)) for g, d in pairs))
     size = 1.0 + sum(float(np.abs(g).sum()) for g, _ in pairs)
-    if not abs(slope - wanted) <= p.limit * size:
-        raise Bad(f"{way}: values", f"the derivative along a direction is {slope}, eager {wanted}")
+    if not abs(slope - by_gradients) <= p.limit * size:
+        raise Bad(f"{way}: values", f"the derivative along a direction is {slope}, eager {by_gradients}")
 
 
 def compare(text: str, number: int) -> Counter[str]:

@@ -86,14 +86,14 @@ class _Writer:
 
     def made(self, dtype: str, shape: tuple[int, ...]) -> str:
         """An expression of this type and shape."""
-        found = self.any(dtype, shape)
-        if found is not None:
-            return found.name
-        found = self.any(dtype)
-        if found is not None and not found.shape:
-            return f"({found.name} * tf.ones({list(shape)}, tf.{dtype}))"
-        if found is not None and self.rng.random() < 0.7:
-            return f"(tf.reduce_mean({found.name}) * tf.ones({list(shape)}, tf.{dtype}))"
+        value = self.any(dtype, shape)
+        if value is not None:
+            return value.name
+        value = self.any(dtype)
+        if value is not None and not value.shape:
+            return f"({value.name} * tf.ones({list(shape)}, tf.{dtype}))"
+        if value is not None and self.rng.random() < 0.7:
+            return f"(tf.reduce_mean({value.name}) * tf.ones({list(shape)}, tf.{dtype}))"
         return self.array(shape, dtype)
 
     def condition(self) -> str:
@@ -296,8 +296,8 @@ class _Writer:
         # A name for a variable itself would read it later: when, is not the same in a branch of a function.
         self.line(f"{result.name} = tf.identity({last})")
         self.indent = self.indent[4:]
-        found, self.lines, self.pool, self.plain = self.lines, lines, pool, plain
-        return found
+        branch_lines, self.lines, self.pool, self.plain = self.lines, lines, pool, plain
+        return branch_lines
 
     def step_if(self) -> None:
         a = self.any()
@@ -384,16 +384,16 @@ class _Writer:
         return name, a, result
 
     def step_function(self) -> None:
-        made = self.helper("@tf.function")
-        if made:
-            name, a, result = made
+        helper = self.helper("@tf.function")
+        if helper:
+            name, a, result = helper
             for _ in range(self.rng.randint(1, 2)):
                 self.put(f"{name}({a.name})", result.dtype, result.shape)
 
     def step_recompute(self) -> None:
-        made = self.helper("@tf.recompute_grad")
-        if made:
-            self.put(f"{made[0]}({made[1].name})", made[2].dtype, made[2].shape)
+        helper = self.helper("@tf.recompute_grad")
+        if helper:
+            self.put(f"{helper[0]}({helper[1].name})", helper[2].dtype, helper[2].shape)
 
     def step_custom(self) -> None:
         a = self.any()

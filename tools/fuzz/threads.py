@@ -157,13 +157,13 @@ def tape_left_elsewhere(rng: random.Random) -> None:
     tape.__enter__()
     y = x * x
     way = rng.choice(["exit", "collect", "gradient"])
-    found: list = []
+    results: list = []
 
     def other() -> None:
         if way == "exit":
             tape.__exit__(None, None, None)
         elif way == "gradient":
-            found.append(tape.gradient(y, x))
+            results.append(tape.gradient(y, x))
 
     if way == "collect":
         cycle = _abandoned(x)
@@ -175,7 +175,7 @@ def tape_left_elsewhere(rng: random.Random) -> None:
     for _ in range(300):
         y = y * 1.0 + tf.sin(x)
     if way == "gradient":
-        _must(float(found[0]) == 6.0, "the gradient taken in another thread is wrong")
+        _must(float(results[0]) == 6.0, "the gradient taken in another thread is wrong")
     tape = None
     gc.collect()
     with tf.GradientTape() as fresh:

@@ -1,9 +1,8 @@
 """ForwardAccumulator: derivatives along a direction, Jacobian times vector.
 
-A backward pass is linear in its cotangent. Its own derivative with respect to the cotangent is
-the forward pass: so an accumulator is a tape, and every op has a forward derivative from its one
-rule. In a compiled function this reduces to plain forward mode; in eager code the accumulator
-holds the same residuals as a tape.
+A backward pass is linear in its cotangent. Its own derivative with respect to the cotangent is the forward
+pass, so an accumulator is a tape, and the one rule of each op gives its forward derivative too. In a compiled
+function this reduces to plain forward mode; in eager code the accumulator keeps the same residuals as a tape.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def _tangent(value: Any, primal: Any) -> Any:
 
 
 class ForwardAccumulator:
-    """Computes Jacobian-vector products of what is done in its context.
+    """Computes Jacobian-vector products of the ops that run in its context.
 
     >>> import gradtape as tf
     >>> x = tf.constant([2.0, 3.0])
@@ -62,8 +61,8 @@ class ForwardAccumulator:
     array([12.,  0.], dtype=float32)
 
     Args:
-      primals: tensors or Variables in any structure: the point.
-      tangents: the direction; the same structure and shapes.
+      primals: tensors or Variables in any structure.
+      tangents: the direction, in the same structure and shapes.
     """
 
     def __init__(self, primals: Any, tangents: Any) -> None:
@@ -117,7 +116,7 @@ class ForwardAccumulator:
         May be called inside the context and after it, any number of times.
 
         Returns:
-          A tensor for each, or None where it does not depend on what is watched (zeros with
+          A tensor for each, or None where it does not depend on the primals (zeros with
           `unconnected_gradients="zero"`).
         """
         zero = _unconnected(unconnected_gradients) is UnconnectedGradients.ZERO

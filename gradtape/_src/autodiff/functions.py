@@ -19,7 +19,7 @@ from gradtape._src.tensors.conversion import leaf_of
 
 
 def _place(x: Any) -> Any:
-    """The point as tensors and Variables: numbers and arrays become tensors."""
+    """The arguments as tensors and Variables: numbers and arrays become tensors."""
     return nest.map_structure(lambda v: v if leaf_of(v) is not None else ops.convert_to_tensor(v), x)
 
 
@@ -110,7 +110,7 @@ def _want_scalar(y: Any, what: str) -> None:
     if not isinstance(y, _core.Tensor) or y.ndim != 0:
         got = f"shape {tuple(y.shape)}" if hasattr(y, "shape") else type(y).__name__
         raise ValueError(
-            f"autodiff.{what}: the function must give one number; got {got}. Hint: tf.reduce_sum, or "
+            f"autodiff.{what}: the function must return one number; got {got}. Hint: tf.reduce_sum, or "
             "autodiff.jacobian for functions with several results."
         )
 
@@ -169,7 +169,7 @@ def laplacian(f: Callable, x: Any) -> Any:
             first = inner.jacobian(flat, x, unconnected_gradients="zero")
         elif y.ndim == 0 or y.shape[0] != x.shape[0]:
             raise ValueError(
-                f"autodiff.laplacian: with a batch of {x.shape[0]} examples the function must give as many results; "
+                f"autodiff.laplacian: with a batch of {x.shape[0]} examples the function must return as many results; "
                 f"got shape {tuple(y.shape)}."
             )
         elif flat.shape[1] == 1:

@@ -27,7 +27,7 @@ def implicit(
     minimum: Callable | None = None,
     linear_solve: str | LinearSolve = "direct",
 ) -> Callable:
-    """Makes the result of a solver differentiable with respect to what defines it.
+    """Makes the result of a solver differentiable with respect to the arguments of the equation that it solves.
 
     `solver(*args)` may be anything: SciPy, a loop with a tolerance, another program. What it
     returns, `y`, must be a root, `root(y, *args) = 0`, or a minimiser of `minimum(y, *args)` over
@@ -49,7 +49,7 @@ def implicit(
     (3.0, 0.1667)
 
     Args:
-      solver: gives `y`, a tensor, array or number, or a nest of them, for the arguments.
+      solver: returns `y`, a tensor, array or number, or a nest of them, for the arguments.
       root: the function that is zero at `y`, of the structure and shapes of `y`.
       minimum: instead of `root`: the function that `y` minimises, one number.
       linear_solve: "direct" (the matrix is built and solved), "cg" (conjugate gradients, without building
@@ -88,7 +88,7 @@ def implicit(
 
 
 def _stationary(minimum: Any) -> Callable:
-    """The gradient of what is minimised: zero at the minimum."""
+    """The gradient of the function that is minimised: zero at the minimum."""
 
     def gradient(y: Any, *args: Any) -> Any:
         with GradientTape(watch_accessed_variables=False) as tape:
@@ -100,7 +100,7 @@ def _stationary(minimum: Any) -> Callable:
 
 
 class _Problem:
-    """What a solution satisfies, and the gradient that follows from it."""
+    """The equation that a solution satisfies, and the gradient that follows from it."""
 
     def __init__(self, condition: Callable, linear_solve: Any, args: Any, result: Any) -> None:
         self.condition = condition
@@ -122,8 +122,8 @@ class _Problem:
     def gradients(self, gs: tuple, ins: tuple, outs: tuple) -> list:
         """With F(y, x) = 0: solves (dF/dy)' w = g; the gradient is -(dF/dx)' w."""
         g = _flat([ops.zeros_like(y) if g is None else g for g, y in zip(gs, outs, strict=True)])
-        wanted = [x.dtype.is_floating for x in ins]
-        sources = [x for x, w in zip(ins, wanted, strict=True) if w]
+        floating = [x.dtype.is_floating for x in ins]
+        sources = [x for x, w in zip(ins, floating, strict=True) if w]
         with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
             flat = _flat(outs)
             tape.watch([flat, *sources])
@@ -138,7 +138,7 @@ class _Problem:
 
             w = conjugate_gradients(times, g) if self.linear_solve == "cg" else self.linear_solve(times, g)
         grads = iter(tape.gradient(residual, sources, output_gradients=-w, unconnected_gradients="zero"))
-        return [next(grads) if w else None for w in wanted]
+        return [next(grads) if w else None for w in floating]
 
 
 def _solve(matrix: Any, right: Any) -> Any:

@@ -32,7 +32,7 @@ def sparse_jacobian(f: Callable, x: Any) -> Any:
            [ 0.,  0., -1.,  8.]], dtype=float32)
 
     Args:
-      f: a function of one tensor that gives one tensor.
+      f: a function of one tensor that returns one tensor.
       x: a tensor or Variable of any shape.
 
     Raises:
@@ -52,7 +52,7 @@ def sparse_jacobian(f: Callable, x: Any) -> Any:
         y = _call(f, x)
     if leaf_of(y) is None:
         raise TypeError(
-            f"autodiff.sparse_jacobian: the function must give one tensor; got {type(y).__name__!r}."
+            f"autodiff.sparse_jacobian: the function must return one tensor; got {type(y).__name__!r}."
         )
     for what, t in (("x", leaf), ("the result", y)):
         if not t.dtype.is_floating:
@@ -87,7 +87,7 @@ class Sparsity:
 
 
 def _sparsity(pull: Pullback) -> Sparsity:
-    """Cached with the structure of the pass, as long as the indices in it are the same."""
+    """Cached with the structure of the pass, while the indices in it stay the same."""
     indices = [np.asarray(t) for t in pull.residuals if t.dtype.is_integer or t.dtype.is_bool]
     cached = pull.function.sparsity
     if cached is not None and all(np.array_equal(a, b) for a, b in zip(cached[0], indices, strict=True)):

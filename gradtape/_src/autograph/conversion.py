@@ -1,8 +1,7 @@
-"""Which functions are converted, and the converted ones.
+"""Which functions AutoGraph converts, and a cache of converted functions.
 
-Everything the user wrote is: functions, methods, lambdas, objects that can be called. Not:
-gradtape itself, NumPy, the standard library, classes, builtins, generators, and what is marked
-`do_not_convert`.
+Everything that the user wrote is converted: functions, methods, lambdas, callable objects. gradtape itself,
+NumPy, the standard library, classes, builtins, generators, and functions marked `do_not_convert` are not.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from gradtape._src.graph.ir import is_symbolic
 
 _MARK = "__ag_converted__"
 _NEVER = "__ag_do_not_convert__"
-# Modules whose functions are left as they are, beside the standard library.
+# Modules whose functions are not converted, in addition to the standard library.
 _LIBRARIES = frozenset(
     [
         "gradtape",
@@ -58,13 +57,13 @@ _codes: dict[tuple[types.CodeType, str], types.CodeType | None] = {}
 
 
 def done(function: Callable) -> Callable:
-    """Marks a function whose code is converted already."""
+    """Marks a function whose code is already converted."""
     function.__dict__[_MARK] = True
     return function
 
 
 def do_not_convert(func: Callable | None = None) -> Callable:
-    """Decorator of functions that AutoGraph is to leave alone."""
+    """Decorator for functions that AutoGraph does not convert."""
     if func is None:
         return do_not_convert
     try:
@@ -85,24 +84,24 @@ def conv(f: Any) -> Any:
         function = f.__func__
         if type(function) is not types.FunctionType:
             return f
-        made = _converted(function)
-        return f if made is function else types.MethodType(made, f.__self__)
+        converted = _converted(function)
+        return f if converted is function else types.MethodType(converted, f.__self__)
     if kind is types.BuiltinFunctionType or kind is type:
         return _BUILTINS.get(f, f) if f.__module__ == "builtins" else f
     if kind is functools.partial:
-        made = conv(f.func)
-        return f if made is f.func else functools.partial(made, *f.args, **f.keywords)
+        converted = conv(f.func)
+        return f if converted is f.func else functools.partial(converted, *f.args, **f.keywords)
     if isinstance(f, (type, _core.Op)):
         return f
     call = getattr(kind, "__call__", None)  # noqa: B004
     if type(call) is types.FunctionType and call is not None and not is_library(kind.__module__):
-        made = _converted(call)
-        return f if made is call else types.MethodType(made, f)
+        converted = _converted(call)
+        return f if converted is call else types.MethodType(converted, f)
     return f
 
 
 def convert(f: Callable) -> Callable:
-    """The converted form of a function that the user asked to have converted."""
+    """The converted form of a function whose conversion the user asked for."""
     if isinstance(f, types.MethodType):
         return (
             types.MethodType(convert(f.__func__), f.__self__) if type(f.__func__) is types.FunctionType else f
@@ -138,7 +137,7 @@ def _new_code(f: types.FunctionType) -> types.CodeType | None:
     try:
         return transform(f)
     except (OSError, SyntaxError, ValueError, RecursionError) as e:
-        # Code that was typed in, or run by exec or -c, has no source. Where it does not branch, nothing is lost.
+        # Code that was typed in, or run by exec or -c, has no source. If it does not branch, nothing is lost.
         log.log(
             log.WARNING if _branches(f.__code__) else log.INFO,
             "AutoGraph could not transform %r and will run it as-is.\nCause: %s\nAn if, for or while that depends on "
@@ -151,7 +150,7 @@ def _new_code(f: types.FunctionType) -> types.CodeType | None:
 
 
 def _branches(code: types.CodeType) -> bool:
-    """Whether there is a loop or a condition; those inside of `with` and `except` are Python's own."""
+    """Whether there is a loop or a condition. Those that `with` and `except` compile to do not count."""
     before = ""
     for i in dis.get_instructions(code):
         own = before in ("WITH_EXCEPT_START", "CHECK_EXC_MATCH")

@@ -1,8 +1,8 @@
-"""Takes `return`, `break` and `continue` out of branches and loops.
+"""Replaces `return`, `break` and `continue` in branches and loops by flags.
 
-They become flags: `break` sets one, what follows runs only while it is not set, and the loop's
-condition asks for it. So afterwards a statement is left by its end alone, and branches and loop
-bodies can become functions. All of it means the same for plain Python values.
+`break` sets a flag; the statements after it run only while the flag is not set, and the loop's condition
+tests it. Afterwards every statement is left at its end only, so branches and loop bodies can become
+functions. Programs on plain Python values keep their meaning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def lower(function: ast.FunctionDef) -> None:
     body = jumping.block(function.body, None)[0]
     if jumping.returns:
         at = function.body[0]
-        # ag__.UNDEFINED is what a function that ends without a return has as its result.
+        # The result of a function that ends without a return is ag__.UNDEFINED.
         first = [_assign(RETURNED, ast.Constant(False), at), _assign(RESULT, _operator("UNDEFINED"), at)]
         last = ast.Return(_call("result", _load(RESULT), _load(RETURNED)))
         body = [*first, *body, ast.copy_location(last, function.body[-1])]
@@ -66,7 +66,7 @@ def _jumps(block: list[ast.stmt]) -> bool:
 
 
 def _tidy(block: list[ast.stmt]) -> list[ast.stmt]:
-    """`if c: return a` followed by more is `if c: return a; else: more`."""
+    """Turns `if c: return a` followed by more into `if c: return a; else: more`."""
     for i, s in enumerate(block):
         for field in ("body", "orelse", "finalbody"):
             inside = getattr(s, field, None)
@@ -100,7 +100,7 @@ class _Jumps:
     def block(
         self, statements: list[ast.stmt], loop: tuple[str, str] | None
     ) -> tuple[list[ast.stmt], set[str]]:
-        """The statements without jumps, and the flags they may set."""
+        """The statements without jumps, and the flags that they may set."""
         out: list[ast.stmt] = []
         flags: set[str] = set()
         for i, s in enumerate(statements):
@@ -110,10 +110,12 @@ class _Jumps:
             rest = statements[i + 1 :]
             if mine and rest:
                 inside, more = self.block(rest, loop)
-                known = sorted(mine)
-                # Where the function has returned already, it has returned: both ways end in the same.
-                otherwise = [_assign(RETURNED, ast.Constant(True), rest[0])] if known == [RETURNED] else []
-                out.append(ast.copy_location(ast.If(_not_any(known), inside, otherwise), rest[0]))
+                set_flags = sorted(mine)
+                # If the function has already returned, RETURNED is True either way: both branches agree on it.
+                otherwise = (
+                    [_assign(RETURNED, ast.Constant(True), rest[0])] if set_flags == [RETURNED] else []
+                )
+                out.append(ast.copy_location(ast.If(_not_any(set_flags), inside, otherwise), rest[0]))
                 return out, flags | more
         return out, flags
 

@@ -1,7 +1,8 @@
 """What converted code calls (as `ag__`) in place of Python's statements and operators.
 
-Each looks at the value that decides. Python values, and tensors with a value, take the way Python
-would take; a symbol makes the statement part of the graph (`gradtape._src.control.control`).
+Each looks at the value that decides, such as the condition of an `if`. Python values, and tensors that have a
+value, do what Python would do; a symbolic value makes the statement part of the graph
+(`gradtape._src.control.control`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 _BRANCHES = ("else branch", "main branch")
-# What reading or deleting a variable raises that is not there.
+# What is raised when a variable that does not exist is read or deleted.
 MISSING = (NameError, AttributeError, KeyError, IndexError)
 
 
@@ -34,7 +35,7 @@ MISSING = (NameError, AttributeError, KeyError, IndexError)
 
 
 def state(*readers: Callable[[], Any]) -> list:
-    """The values of variables; UNDEFINED for those that have none."""
+    """The values of variables, UNDEFINED for those that are not set."""
     values = []
     for reader in readers:
         try:
@@ -45,7 +46,7 @@ def state(*readers: Callable[[], Any]) -> list:
 
 
 def result(value: Any, returned: Any) -> Any:
-    """What a function returns that has several returns."""
+    """The result of a function with several returns."""
     if is_symbolic(returned):
         raise ValueError("the else branch must also have a return statement.")
     return None if value is UNDEFINED else value
@@ -82,7 +83,7 @@ def if_stmt(
         columns = list(zip(*results, strict=True))
         returned = columns[names.index(RETURNED)] if RETURNED in names[:count] else [False, False]
         if sum(r is True for r in returned) == 1:
-            # What a branch that returns leaves undefined is not read any more.
+            # A branch that returns leaves variables undefined that nobody reads any more.
             k = 0 if returned[0] is True else 1
             columns = [filled(c) if c[k] is UNDEFINED else c for c in columns]
         return [choose(name, values, _BRANCHES) for name, values in zip(names, columns, strict=False)]
@@ -140,7 +141,7 @@ def for_stmt(
     options: Callable[[], LoopOptions],
     target: str | None,
 ) -> None:
-    """`for item in items: body(item)`, as long as `go_on()`; `target` is the name of an item."""
+    """`for item in items: body(item)`, as long as `go_on()` is true; `target` is the name of the loop variable."""
     if _core.current_trace() is not None:
         if isinstance(items, _core.Variable):
             items = items._read()
@@ -168,7 +169,7 @@ def for_stmt(
             if not go:
                 break
             continue
-        # Whether the loop goes on is known later: each of the other items asks for itself.
+        # Whether the loop goes on is not known until it runs, so each further item tests it.
         body = _guarded(go_on, body, get, put, names)
         go_on = None
 
@@ -196,7 +197,7 @@ def _for_rows(
 
 
 def _set_first(target: str | None, value: Any, get: Callable, put: Callable, names: Sequence[str]) -> None:
-    """Gives the variable that counts a value, if it has none: what it is after a loop that does not iterate."""
+    """Gives an undefined loop variable its initial value, which it keeps if the loop does not iterate."""
     if target in names:
         values = get()
         at = names.index(target)
@@ -230,7 +231,7 @@ def _count_up(
     if options.most is not None:
         both = isinstance(count, int) and isinstance(options.most, int)
         count = min(count, options.most) if both else ops.minimum(count, options.most)
-    known = count if isinstance(count, int) else None
+    iterations = count if isinstance(count, int) else None
 
     def test(values: list) -> Any:
         put(values[1:])
@@ -239,18 +240,18 @@ def _count_up(
 
     def step(values: list) -> list:
         put(values[1:])
-        with counting(values[0], known if go_on is None else None):
+        with counting(values[0], iterations if go_on is None else None):
             body(item(values[0]))
         return [values[0] + 1, *get()]
 
     start = ops.constant(0, dtypes.int32)
     init = [start, *get()]
-    after = control.loop(init, ["ag__i", *names], test, step, bool(known), options.invariants(init))
+    after = control.loop(init, ["ag__i", *names], test, step, bool(iterations), options.invariants(init))
     put(after[1:])
 
 
 class Range:
-    """The numbers of `tf.range` as a loop counts them, without a tensor of them."""
+    """The numbers of `tf.range`, for loops that count without making a tensor."""
 
     def __init__(
         self,
@@ -278,14 +279,14 @@ class Range:
         )
 
     def count(self) -> Any:
-        """How many numbers there are: an int if that is known, else a tensor."""
+        """How many numbers there are: an int if known, otherwise a tensor."""
         span, step = self.limit - self.start, self.delta
         n = ops.ceil(span / step) if self.dtype.is_floating else -((-span) // step)
         n = ops.maximum(ops.cast(n, dtypes.int32), 0)
         return n if is_symbolic(n) else int(n)
 
     def number(self, i: Any) -> Any:
-        """The number at a place."""
+        """The number at index `i`."""
         plain = not is_symbolic(self.start) and not is_symbolic(self.delta)
         if plain and self.dtype is dtypes.int32 and int(self.start) == 0 and int(self.delta) == 1:
             return i
@@ -296,7 +297,7 @@ class Range:
 
 
 def conv_range(f: Callable) -> Callable:
-    """`conv(f)` for what a loop iterates over: ranges stay ranges while a function is traced."""
+    """`conv(f)` for the iterable of a loop: while a function is traced, ranges stay ranges."""
     if f is ops.range_:
         return Range if _core.current_trace() is not None else f
     return conv(f)
@@ -344,9 +345,9 @@ def or_(*parts: Callable) -> Any:
 
 
 def _short(value: Any, rest: Callable, decides: bool) -> Any:
-    """The rest of a condition is computed only if its beginning does not decide."""
+    """Computes the rest of a condition only if its beginning does not decide."""
     value = read(value)
-    # As a condition whose branches are the two operands: those must have one type, and that must be bool.
+    # The operands become the two branches of a condition, so they must have one type, which must be bool.
     result = control.cond(
         ops.cast(value, dtypes.bool), *((lambda: value, rest) if decides else (rest, lambda: value))
     )
@@ -362,7 +363,7 @@ def not_(value: Any) -> Any:
 
 
 def chain(left: Any, *links: tuple[Callable, Callable]) -> Any:
-    """`left < b < c`: each value is computed once, and only if it is needed."""
+    """`left < b < c`: each value is computed at most once, and only if it is needed."""
     compare, value = links[0]
     right = value()
     first = compare(left, right)

@@ -1,8 +1,7 @@
-"""`tf.autograph.experimental.set_loop_options`: what a loop over tensors is told by a statement of its body.
+"""`tf.autograph.experimental.set_loop_options`: options for a loop over tensors, set by a statement in its body.
 
-The statement is read where the loop begins (`transform.py`): it speaks of the variables as they are then. Where it stands
-it does nothing.
-"""
+`transform.py` moves the statement to where the loop begins, so it refers to the values that variables have
+there. Called directly it does nothing."""
 
 from __future__ import annotations
 
@@ -16,10 +15,10 @@ def set_loop_options(
     maximum_iterations: Any = None,
     shape_invariants: Any = None,
 ) -> None:
-    """Options of the loop over tensors that this is a statement of. To other loops they mean nothing.
+    """Sets options of the loop over tensors whose body this statement is in. Other loops ignore it.
 
     Args:
-      maximum_iterations: the most iterations of a `while`, or of a `for` over a tensor.
+      maximum_iterations: the largest number of iterations of a `while`, or of a `for` over a tensor.
       shape_invariants: pairs of a variable of the loop and the shape that it has in every iteration, with None for
         sizes that vary; for a variable that is a nest, a nest of shapes.
       parallel_iterations, swap_memory: accepted; they change nothing.
@@ -40,6 +39,6 @@ class LoopOptions:
         self._pairs = list(shape_invariants or ())
 
     def invariants(self, variables: Sequence[Any]) -> list | None:
-        """The shapes of a loop's variables, None where nothing is said; None if nothing is said at all."""
-        found = [next((shape for v, shape in self._pairs if v is value), None) for value in variables]
-        return None if all(shape is None for shape in found) else found
+        """The shape declared for each of a loop's variables, or None; None if no shape is declared at all."""
+        shapes = [next((shape for v, shape in self._pairs if v is value), None) for value in variables]
+        return None if all(shape is None for shape in shapes) else shapes

@@ -1,10 +1,9 @@
 """Rewrites the source of a function so that its statements can be traced.
 
-`if c: y = a` becomes a call of `ag__.if_stmt` with functions for the branches, and with functions
-that get and set the variables which the branches change; `while`, `for`, `and`, `or`, `not`,
-conditional expressions and chained comparisons likewise; a call `f(x)` becomes `ag__.conv(f)(x)`.
-`operators.py` is `ag__`: it decides, when the code runs, whether to do what Python does or to trace.
-Line numbers stay those of the user's file.
+`if c: y = a` becomes a call of `ag__.if_stmt` with functions for the branches, and functions that get and set
+the variables that the branches change. `while`, `for`, `and`, `or`, `not`, conditional expressions and
+chained comparisons become calls too, and a call `f(x)` becomes `ag__.conv(f)(x)`. `ag__` is `operators.py`:
+when the code runs, it decides whether to do what Python does or to trace. Line numbers remain those of the user's file.
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ def _holds(node: ast.AST, *kinds: type) -> bool:
 
 
 class _Expressions(ast.NodeTransformer):
-    """Calls, logic and conditional expressions; also functions defined inside."""
+    """Rewrites calls, logic and conditional expressions, also in nested functions."""
 
     def __init__(self, owner: str | None, this: str | None, outside: Mapping[str, Any]) -> None:
         self.owner = owner  # the class whose method this is, for private names
         self.this = this  # the first argument, for `super()`
-        self.outside = outside  # what names mean that are not local
+        self.outside = outside  # the values of names that are not local
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.this:
@@ -143,28 +142,28 @@ class _Statements(_Expressions):
         self.captured = variables.captured(function) | self.globals | self.nonlocals
         self.live = variables.Liveness(function)
         self.moved: dict[str, None] = {}
-        body = [made for s in function.body for made in self._many(self.visit(s))]
+        body = [statement for s in function.body for statement in self._many(self.visit(s))]
         docstring = body[:1] if ast.get_docstring(function, clean=False) is not None else []
         declarations = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
         rest = [s for s in body[len(docstring) :] if s not in declarations]
         arguments = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
         local = [n for n in self.moved if n not in self.globals | self.nonlocals | arguments]
         if local:
-            # Never runs: it says that these names are variables of this function.
+            # Never runs: it makes these names local variables of this function.
             bind = ast.Assign([ast.Name(n, ast.Store()) for n in local], ast.Constant(None))
             declarations.append(ast.If(ast.Constant(False), [bind], []))
         function.body = [*docstring, *declarations, *rest]
 
     @staticmethod
-    def _many(made: Any) -> list[ast.stmt]:
-        return made if isinstance(made, list) else [made]
+    def _many(rewritten: Any) -> list[ast.stmt]:
+        return rewritten if isinstance(rewritten, list) else [rewritten]
 
-    # ---- pieces -----------------------------------------------------------------------------
+    # ---- parts ------------------------------------------------------------------------------
 
     def _function(
         self, name: str, args: Sequence[str], names: Sequence[str], body: list[ast.stmt]
     ) -> ast.FunctionDef:
-        """A function inside of this one that shares its variables."""
+        """A nested function that shares the variables of this one."""
         simple = [n for n in names if n.isidentifier()]
         for n in simple:
             self.moved.setdefault(n)
@@ -178,7 +177,7 @@ class _Statements(_Expressions):
         return ast.FunctionDef(name, _arguments(*args), [*head, *body] or [ast.Pass()], [])
 
     def _state(self, names: Sequence[str]) -> tuple[list[ast.stmt], list[ast.expr]]:
-        """Functions that get and set variables, and the arguments that hand them over."""
+        """Functions that get and set variables, and the arguments that pass them on."""
         get, put = f"ag__get_{self.count}", f"ag__set_{self.count}"
         current = _call("state", *(_lambda(ast.parse(n, mode="eval").body) for n in names))
         body: list[ast.stmt] = []
@@ -186,34 +185,34 @@ class _Statements(_Expressions):
             given = ast.Subscript(_load("ag__v"), ast.Constant(i), ast.Load())
             test = ast.Compare(given, [ast.Is()], [ast.Attribute(_load(OPERATORS), "UNDEFINED", ast.Load())])
             assign = ast.parse(f"{name} = ag__v[{i}]").body
-            # A place that one branch has made is not there yet for the other.
+            # A place that exists only after one branch must be absent again when the other one runs.
             source = f"{name} = None\ndel {name}"
             if not name.isidentifier():
                 source = f"try:\n    del {name}\nexcept {OPERATORS}.MISSING:\n    pass"
             remove = ast.parse(source).body
             body.append(ast.If(test, remove, assign))
-        made = [
+        functions = [
             ast.FunctionDef(get, _arguments(), [ast.Return(current)], []),
             self._function(put, ["ag__v"], names, body),
         ]
-        return made, [_load(get), _load(put), ast.Tuple([ast.Constant(n) for n in names], ast.Load())]
+        return functions, [_load(get), _load(put), ast.Tuple([ast.Constant(n) for n in names], ast.Load())]
 
     def _visit_block(self, block: list[ast.stmt]) -> list[ast.stmt]:
-        return [made for s in block for made in self._many(self.visit(s))]
+        return [statement for s in block for statement in self._many(self.visit(s))]
 
-    def _place(self, made: list[ast.stmt], at: ast.stmt) -> list[ast.stmt]:
-        for s in made:
+    def _place(self, statements: list[ast.stmt], at: ast.stmt) -> list[ast.stmt]:
+        for s in statements:
             for n in ast.walk(s):
                 if "lineno" in n._attributes and not hasattr(n, "lineno"):
                     ast.copy_location(n, at)
                     n.end_lineno, n.end_col_offset = n.lineno, n.col_offset
-        return made
+        return statements
 
     def _needed(self, name: str, live: set[str]) -> bool:
         return name in live or name in self.captured or not name.isidentifier()
 
     def _options(self, body: list[ast.stmt]) -> ast.expr:
-        """A function that gives the options which a loop has in its body; see `options.py`."""
+        """A function that returns the options set in a loop's body; see `options.py`."""
         for s in body:
             call = s.value if isinstance(s, ast.Expr) else None
             if isinstance(call, ast.Call) and self._meaning(call.func) is set_loop_options:
@@ -224,7 +223,7 @@ class _Statements(_Expressions):
         return ast.Attribute(_load(OPERATORS), "LoopOptions", ast.Load())
 
     def _meaning(self, node: ast.expr) -> Any:
-        """What a name, or a name in a module, means outside of the function; None for anything else."""
+        """The value, outside of the function, of a name or of a name in a module; None for anything else."""
         if isinstance(node, ast.Name):
             return self.outside.get(node.id)
         if not isinstance(node, ast.Attribute):
@@ -245,13 +244,13 @@ class _Statements(_Expressions):
         state, arguments = self._state([*results, *read])
         names = [n for n in changed if n.isidentifier()]
         call = _call("if_stmt", test, _load(yes), _load(no), *arguments, ast.Constant(len(results)))
-        made = [
+        statements = [
             *state,
             self._function(yes, [], names, body),
             self._function(no, [], names, orelse),
             ast.Expr(call),
         ]
-        return self._place(made, node)
+        return self._place(statements, node)
 
     def visit_While(self, node: ast.While) -> Any:
         changed = variables.writes(node.body)
@@ -273,7 +272,7 @@ class _Statements(_Expressions):
         test = ast.Constant(None) if go_on is None else _lambda(self.visit(go_on))
         over = self.visit(node.iter)
         if isinstance(over, ast.Call) and getattr(over.func, "func", None) is not None:
-            over.func.func.attr = "conv_range"  # for i in range(...): the numbers need not exist
+            over.func.func.attr = "conv_range"  # for i in range(...): counts without a tensor
         options = self._options(node.body)
         body = self._visit_block(node.body)
         self.count += 1
@@ -304,7 +303,7 @@ def rewritten(function: types.FunctionType) -> ast.FunctionDef:
 
     Raises:
       OSError: if there is no source.
-      SyntaxError, ValueError: if it cannot be made out which part of the source it is.
+      SyntaxError, ValueError: if it is unclear which part of the source belongs to the function.
     """
     code = function.__code__
     node = _find(code, function.__globals__)
@@ -314,13 +313,13 @@ def rewritten(function: types.FunctionType) -> ast.FunctionDef:
     if isinstance(node, ast.Lambda):
         body = ast.copy_location(ast.Return(node.body), node.body)
         node = ast.copy_location(ast.FunctionDef("ag__function", node.args, [body], []), node)
-    # Under its own name it would hide what that name means to it: a global, or a variable outside.
+    # Its own name would shadow what the name refers to inside it: a global, or a variable of an outer function.
     node.name = "ag__function"
     node.decorator_list, node.returns = [], None
     for a in ast.walk(node.args):
         if isinstance(a, ast.arg):
             a.annotation = None
-    # Defaults are those of the function that is there already.
+    # The new function gets the defaults of the existing one.
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [d and ast.Constant(None) for d in node.args.kw_defaults]
     _Statements(node, owner, this, _outside(function)).rewrite()
@@ -328,20 +327,20 @@ def rewritten(function: types.FunctionType) -> ast.FunctionDef:
 
 
 def _outside(function: types.FunctionType) -> Mapping[str, Any]:
-    """What the names mean that a function does not define."""
+    """The values of the names that a function uses and does not define."""
     captured: dict[str, Any] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with contextlib.suppress(ValueError):  # it is empty
+        with contextlib.suppress(ValueError):  # an empty cell
             captured[name] = cell.cell_contents
     return collections.ChainMap(captured, function.__globals__)
 
 
-# Python 3.11 counts the depth of the tree it converts for all threads together, and fails when they meet.
+# Python 3.11 has one counter for the depth of trees being converted in all threads, and fails if two threads convert.
 _ONE_AT_A_TIME = Lock()
 
 
 def transform(function: types.FunctionType) -> types.CodeType:
-    """The code of a function after rewriting its source; raises as `rewritten` does."""
+    """The code of a function after rewriting its source. Raises what `rewritten` raises."""
     code = function.__code__
     with _ONE_AT_A_TIME:
         node = rewritten(function)
@@ -350,8 +349,8 @@ def transform(function: types.FunctionType) -> types.CodeType:
         compiled = compile(
             module, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & _FUTURES
         )
-    made = _code_in(_code_in(compiled, "ag__outer"), node.name)
-    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+    inner = _code_in(_code_in(compiled, "ag__outer"), node.name)
+    return inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
 
 
 _FUTURES = 0x1000000  # from __future__ import annotations
@@ -362,11 +361,11 @@ def _code_in(code: types.CodeType, name: str) -> types.CodeType:
 
 
 def _find(code: types.CodeType, space: dict[str, Any]) -> Any:
-    """The node of the source that a code object was made of."""
+    """The node of the source that a code object was compiled from."""
     if code.co_name == "<lambda>":
         return _find_lambda(code, space)
     source = "".join(inspect.getblock(_lines(code, space)[code.co_firstlineno - 1 :]))
-    # Indented source keeps its columns inside a block.
+    # Indented source is parsed inside a block, so that its columns stay the same.
     tree = ast.parse("if 1:\n" + source if source[:1].isspace() else source)
     ast.increment_lineno(tree, code.co_firstlineno - (2 if source[:1].isspace() else 1))
     node = tree.body[0].body[0] if source[:1].isspace() else tree.body[0]
@@ -376,7 +375,7 @@ def _find(code: types.CodeType, space: dict[str, Any]) -> Any:
 
 
 def _lines(code: types.CodeType, space: dict[str, Any]) -> list[str]:
-    """The lines of the file of a function with these globals.
+    """The lines of the file that a function with these globals is in.
 
     `inspect.getsource` would look through all imported modules for the one that the file belongs to.
     """
@@ -390,21 +389,21 @@ def _lines(code: types.CodeType, space: dict[str, Any]) -> list[str]:
 def _find_lambda(code: types.CodeType, space: dict[str, Any]) -> ast.Lambda:
     tree = ast.parse("".join(_lines(code, space)))
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    found = [
+    lambdas = [
         n
         for n in ast.walk(tree)
         if isinstance(n, ast.Lambda)
         and n.lineno == code.co_firstlineno
         and tuple(a.arg for a in (*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs)) == names
     ]
-    if len(found) > 1:
+    if len(lambdas) > 1:
         at = {p for p in code.co_positions() if p[0] is not None}
         begins = min((p[0], p[2]) for p in at if p[2] is not None and p[1] is not None and (p[2] or p[3]))
-        found = [
+        lambdas = [
             n
-            for n in found
+            for n in lambdas
             if (n.body.lineno, n.body.col_offset) <= begins <= (n.body.end_lineno, n.body.end_col_offset)
         ]
-    if len(found) != 1:
+    if len(lambdas) != 1:
         raise ValueError("there are several functions on the same line of source")
-    return found[0]
+    return lambdas[0]

@@ -1,8 +1,7 @@
 """Which variables a statement reads and writes, and which are needed where.
 
-A variable is a local name, or a place such as `self.x` or `d["k"]`, written as its source. Places
-outlive the function, so they are always needed; for names a backward walk over the statements
-(liveness) tells.
+A variable is a local name, or a place such as `self.x` or `d["k"]`, identified by its source text. Places
+outlive the function, so they are always needed; for names, liveness is computed by a backward walk over the statements.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def walk_scope(node: ast.AST | Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes below that run in the same scope: not those inside of functions and classes."""
+    """All nodes below that run in the same scope, so not those inside functions and classes."""
     stack = list(node) if not isinstance(node, ast.AST) else [node]
     while stack:
         n = stack.pop()
@@ -25,7 +24,7 @@ def walk_scope(node: ast.AST | Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _comprehension_targets(nodes: Iterable[ast.AST]) -> set[ast.AST]:
-    """Targets inside of comprehensions, which are scopes of their own."""
+    """Targets of comprehensions, which are scopes of their own."""
     return {
         name
         for n in nodes
@@ -36,25 +35,25 @@ def _comprehension_targets(nodes: Iterable[ast.AST]) -> set[ast.AST]:
 
 
 def reads(node: ast.AST | Iterable[ast.AST]) -> set[str]:
-    """Names that may be read, also by functions defined here, if the names are not their own."""
-    found: set[str] = set()
+    """Names that may be read, including free variables of functions defined here."""
+    names: set[str] = set()
     todo: list[tuple[ast.AST, frozenset[str]]] = [
         (n, frozenset()) for n in ([node] if isinstance(node, ast.AST) else node)
     ]
     while todo:
         n, own = todo.pop()
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id not in own:
-            found.add(n.id)
+            names.add(n.id)
         if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id not in own:
-            found.add(n.target.id)
+            names.add(n.target.id)
         inside = _inside(n)
         inner = own | _own_names(n) if inside else own
         todo += [(child, inner if child in inside else own) for child in ast.iter_child_nodes(n)]
-    return found
+    return names
 
 
 def _inside(node: ast.AST) -> list[ast.AST]:
-    """The nodes below that are in a scope of their own."""
+    """The nodes below that are in inner scopes."""
     if isinstance(node, ast.Lambda):
         return [node.body]
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -63,7 +62,7 @@ def _inside(node: ast.AST) -> list[ast.AST]:
 
 
 def _own_names(function: ast.AST) -> set[str]:
-    """The names that mean something of its own in a function."""
+    """The names that are local to a function."""
     of = function.args
     arguments = [*of.posonlyargs, *of.args, *of.kwonlyargs, *(a for a in (of.vararg, of.kwarg) if a)]
     names = {a.arg for a in arguments}
@@ -73,14 +72,14 @@ def _own_names(function: ast.AST) -> set[str]:
 
 
 def writes(node: ast.AST | Iterable[ast.AST]) -> list[str]:
-    """Names and places that may be written in this scope, in the order of their first writing."""
+    """Names and places that may be written in this scope, in the order of their first write."""
     nodes = list(walk_scope(node))
     inner = _comprehension_targets(nodes)
-    found: dict[str, tuple] = {}
+    first: dict[str, tuple] = {}
 
     def add(name: str, n: ast.AST) -> None:
         at = (getattr(n, "lineno", 0), getattr(n, "col_offset", 0))
-        found[name] = min(found.get(name, at), at)
+        first[name] = min(first.get(name, at), at)
 
     for n in nodes:
         if n in inner:
@@ -102,11 +101,11 @@ def writes(node: ast.AST | Iterable[ast.AST]) -> list[str]:
             add(n.name, n)
         elif isinstance(n, ast.MatchMapping) and n.rest:
             add(n.rest, n)
-    return sorted(found, key=found.__getitem__)
+    return sorted(first, key=first.__getitem__)
 
 
 def _is_place(node: ast.AST) -> bool:
-    """`a.b`, `a[0]`, `a["k"].b`: what can be read and written again without other effects."""
+    """Whether a node is like `a.b`, `a[0]` or `a["k"].b`: it can be read and written repeatedly without side effects."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
             return False
@@ -115,18 +114,18 @@ def _is_place(node: ast.AST) -> bool:
 
 
 def declared(function: ast.AST, kind: type | tuple[type, ...]) -> set[str]:
-    """Names in `global` or `nonlocal` statements."""
+    """Names declared in `global` or `nonlocal` statements."""
     return {name for n in walk_scope(function.body) if isinstance(n, kind) for name in n.names}
 
 
 def captured(function: ast.AST) -> set[str]:
-    """Names read by functions inside of this one, which may run at any time."""
+    """Names read by nested functions, which may run at any time."""
     inner = [n for n in walk_scope(function.body) if isinstance(n, (*_FUNCTIONS, ast.ClassDef))]
     return reads(inner)
 
 
 class Liveness:
-    """For each `if`, `while` and `for`: the names needed when it begins and when it has ended."""
+    """For each `if`, `while` and `for`: the names needed when it begins and after it has ended."""
 
     def __init__(self, function: ast.AST) -> None:
         self.before: dict[ast.stmt, set[str]] = {}

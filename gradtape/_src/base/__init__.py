@@ -1,1 +1,1 @@
-"""The lowest layer: types, shapes, nests, errors, scopes and the log. It imports nothing of the other layers."""
+"""The lowest layer: types, shapes, nests, errors, scopes and the log. It imports nothing from other layers."""

@@ -13,15 +13,15 @@ F = TypeVar("F", bound=Callable)
 
 
 def one_call(function: F) -> F:
-    """A public function that looks at the sizes of tensors, or calls functions of the user's.
+    """Decorator for a public function that reads the sizes of tensors, or calls user functions.
 
-    While a function is traced whose sizes are not known, a call of it is noted as it is.
+    While a function with unknown sizes is traced, a call of it is recorded as one call.
     """
     return cast(F, functools.update_wrapper(_core.Composite(function), function, updated=()))
 
 
 def one_call_each(namespace: dict[str, Any]) -> None:
-    """Makes every public function of a module one call to a recording."""
+    """Makes every public function of a module a single call of a recording."""
     for name, value in list(namespace.items()):
         if type(value) is FunctionType and name[0] != "_" and value is not one_call_each:
             namespace[name] = one_call(value)

@@ -1,7 +1,7 @@
 """Pauses Python's garbage collector while a graph is compiled.
 
-A compiler creates many objects that all live until it is done. The collector would scan them again and again, and, because
-they are many, everything else in the process too: half a million objects once Keras is imported.
+A compiler creates many objects that all live until it is done. The collector would scan them again and again and,
+because they are many, everything else in the process too: half a million objects once Keras is imported.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _waits = False
 
 
 def uncollected(function: F) -> F:
-    """Decorator of functions during which no garbage is collected. For code of our own: it ends soon.
+    """Decorator for functions during which no garbage is collected. Only for our own code, which ends soon.
 
-    Of several threads the one that came first lets the collector go on when it is done.
+    If several threads run such functions, the thread that came first starts the collector again when it is done.
     """
 
     @functools.wraps(function)
@@ -39,7 +39,7 @@ def uncollected(function: F) -> F:
 
 
 def _after_fork() -> None:
-    if _waits:  # the thread that would let it go on may be none of the child's
+    if _waits:  # the thread that would enable it again may not exist in the child
         gc.enable()
 
 

@@ -1,7 +1,8 @@
-"""Values made of tensors, as arguments and results of functions and as values of loops and conditions in them.
+"""Composite values as arguments and results of functions, and as values of loops and conditions.
 
-To programs they are leaves of a nest; to a trace each of their tensors is an argument or result of its own. So they are
-taken apart on the way in and out: a `Parts` is a nest of the tensors that remembers the spec, which puts them together.
+To programs they are leaves of a nest; to a trace each of their tensors is a separate argument or result. So they
+are taken apart on the way in and put together on the way out: a `Parts` is a nest of the tensors, with the spec
+that rebuilds the value.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from gradtape._src.base.type_spec import TypeSpec
 
 
 class Parts:
-    """The tensors of one such leaf, as a nest; of a leaf that is a spec, the specs of its tensors."""
+    """The tensors of a composite value, as a nest; for a spec, the specs of its tensors."""
 
     __slots__ = ("spec", "parts")
 
@@ -24,18 +25,18 @@ class Parts:
 
     @classmethod
     def of(cls, value: Any) -> Parts:
-        """A value, or a spec, taken apart."""
+        """The parts of a value or spec."""
         if isinstance(value, TypeSpec):
             return cls(value, nest.flatten(value._component_specs, expand_composites=True))
         spec = value._type_spec
         return cls(spec, nest.flatten(spec._to_components(value), expand_composites=True))
 
     def together(self) -> Any:
-        """The value that is made of these tensors."""
+        """The value made of these tensors."""
         packed = nest.pack_sequence_as(self.spec._component_specs, self.parts, expand_composites=True)
         return self.spec._from_components(packed)
 
-    # TensorFlow's protocol of nests of one's own.
+    # TensorFlow's protocol for custom nests.
 
     def __tf_flatten__(self) -> tuple[Any, tuple]:
         return self.spec, self.parts
@@ -49,17 +50,17 @@ class Parts:
 
 
 def is_value(x: Any) -> bool:
-    """Whether something is made of tensors; a spec is not."""
+    """Whether `x` is a composite value; a spec is not."""
     return nest.is_composite(type(x)) and not isinstance(x, TypeSpec)
 
 
 def has_composites(structure: Any) -> bool:
-    """Whether a nest has leaves that are made of tensors, or are specs of such."""
+    """Whether a nest has leaves that are composite values or their specs."""
     return not nest.are_plain(nest.flatten(structure))
 
 
 def apart(structure: Any, specs: bool = False) -> Any:
-    """A nest in which such leaves are nests of their tensors; with `specs`, specs of such are those of their tensors."""
+    """A nest with composite leaves replaced by their `Parts`; with `specs`, also their specs."""
     if not has_composites(structure):
         return structure
     return nest.map_structure(lambda x: Parts.of(x) if _is_leaf(x, specs) else x, structure)
@@ -70,7 +71,7 @@ def _is_leaf(x: Any, specs: bool) -> bool:
 
 
 def has_parts(structure: Any) -> bool:
-    """Whether a nest has such nests in it."""
+    """Whether a nest contains `Parts`."""
     kind = nest._kind(structure)
     return kind is not None and (
         isinstance(structure, Parts) or any(map(has_parts, kind.children(structure)))
@@ -78,12 +79,12 @@ def has_parts(structure: Any) -> bool:
 
 
 def together(structure: Any) -> Any:
-    """The opposite of `apart`."""
+    """The inverse of `apart`."""
     return map_parts(Parts.together, structure) if has_parts(structure) else structure
 
 
 def map_parts(f: Callable[[Parts], Any], structure: Any) -> Any:
-    """A nest with `f(parts)` in place of the nests of tensors."""
+    """A nest with every `Parts` replaced by `f(parts)`."""
     if isinstance(structure, Parts):
         return f(structure)
     kind = nest._kind(structure)
@@ -100,7 +101,7 @@ def relaxed(structure: Any) -> Any:
 
 
 def replaced(structure: Any) -> Any:
-    """A nest with their components in place of values made of tensors."""
+    """A nest with composite values replaced by their components."""
     if not has_composites(structure):
         return structure
     return nest.map_structure(
@@ -109,16 +110,16 @@ def replaced(structure: Any) -> Any:
 
 
 def unified(values: Sequence[Any]) -> list:
-    """Nests of one form, each with specs that cover those of all.
+    """Nests of one structure, with specs that cover the specs of all of them.
 
     Raises:
-      TypeError: if values at one place have no spec in common.
+      TypeError: if values at the same place have no common spec.
     """
     if not any(map(has_parts, values)):
         return list(values)
-    found = [_parts_in(v) for v in values]
+    parts = [_parts_in(v) for v in values]
     specs = []
-    for column in zip(*found, strict=True):
+    for column in zip(*parts, strict=True):
         spec = column[0].spec.most_specific_common_supertype([p.spec for p in column[1:]])
         if spec is None:
             raise TypeError(f"Incompatible types: {' and '.join(str(p.spec) for p in column)}")

@@ -1,8 +1,8 @@
-"""State of a thread for a block of code. `_core.Scope` is the only way to change it; these are its usual forms.
+"""Thread state for a block of code. `_core.Scope` is the only way to change it; these are its usual forms.
 
-A scope is entered and left natively, each in one atomic step: an interrupt comes before or after it, never in between. A
-scope that is destroyed is left. So a value that applies to a block of code is a `_core.Setting`, set by a scope, and never
-an attribute that is set and restored by hand.
+A scope is entered and left natively, each in one atomic step: an interrupt comes before or after it, never in
+between. A scope that is destroyed is left. So a value that applies to a block of code is a `_core.Setting` that a
+scope sets, never an attribute that is set and restored by hand.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from gradtape import _core
 
 
 def aside(trace: Any = None) -> _core.Scope:
-    """Neither the tapes nor the trace of the caller see what is done here: it runs at once, or is written to `trace`."""
+    """A scope hidden from the caller's tapes and trace: ops run at once, or are written to `trace`."""
     return _core.Scope(recording=False, trace=trace)
 
 
 def unrecorded() -> _core.Scope:
-    """Nothing in this block is recorded by the tapes that are open now."""
+    """A scope in which the tapes that are open now record nothing."""
     return _core.Scope(recording=False)
 
 
 def stack() -> _core.Setting:
-    """A setting whose value is all that open scopes were given, as a tuple: the last is the innermost."""
+    """A setting whose value is a tuple of the values given by all open scopes, innermost last."""
     return _core.Setting((), lambda outer, value: (*outer, value))
 
 
 class Settable(threading.local):
-    """A value that a thread sets from now on, and that a scope sets for a block: what is set in the block ends with it."""
+    """A value that a thread sets from now on, or a scope for a block; values set in a block end with it."""
 
     def __init__(self, default: Any) -> None:
         self._cell = _core.Setting([default])
 
     def get(self) -> Any:
-        """The value now."""
+        """The current value."""
         return self._cell.now()[0]
 
     def set(self, value: Any) -> None:
-        """Sets it until it is set again, or the block that has set it before is left."""
+        """Sets the value until it is set again, or until the block in which it is set ends."""
         self._cell.now()[0] = value
 
     def to(self, value: Any) -> _core.Scope:

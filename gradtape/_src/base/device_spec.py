@@ -10,7 +10,7 @@ _KINDS = ("CPU", "GPU", "TPU", "TPU_SYSTEM", "XLA_CPU", "XLA_GPU", "COPROCESSOR"
 
 
 class DeviceSpec:
-    """What the name of a device says, and what it leaves open (None). It does not change.
+    """The parts of a device's name; parts that are left open are None. Immutable.
 
     >>> import gradtape as tf
     >>> spec = tf.DeviceSpec.from_string("/job:worker/task:3/device:GPU:*")
@@ -60,11 +60,11 @@ class DeviceSpec:
         return cls(**_parsed(spec))
 
     def parse_from_string(self, spec: str) -> DeviceSpec:
-        """As `from_string`."""
+        """The same as `from_string`."""
         return self.from_string(spec)
 
     def to_string(self) -> str:
-        """The name, of the parts that are known."""
+        """The name, from the parts that are known."""
         job, replica, task, kind, index = self._parts
         parts = {"job": job, "replica": replica, "task": task}
         name = "".join(f"/{k}:{v}" for k, v in parts.items() if v is not None)
@@ -75,7 +75,7 @@ class DeviceSpec:
         return type(self)(**{**self._as_dict(), **kwargs})
 
     def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
-        """A spec with the parts of `dev`, and those of this one where `dev` says nothing."""
+        """A spec with the parts of `dev`; where `dev` has None, the parts of this one."""
         theirs = {k: v for k, v in dev._as_dict().items() if v is not None}
         return type(self)(**{**self._as_dict(), **theirs})
 
@@ -98,24 +98,24 @@ def _kind(name: str) -> str:
 
 
 def _parsed(spec: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for part in filter(None, spec.split("/")):
         words = part.split(":")
         if words[0] == "device" and len(words) in (2, 3):
             words = words[1:]
         elif words[0] in ("job", *_NUMBERS) and len(words) == 2:
             if words[0] == "job":
-                found["job"] = words[1]
+                fields["job"] = words[1]
             elif words[1] != "*":
-                found[words[0]] = int(words[1])
+                fields[words[0]] = int(words[1])
             continue
         elif words[0].upper() not in _KINDS:
             raise ValueError(
                 f"Unknown attribute '{words[0]}' is encountered while parsing the device spec: '{spec}'."
             )
-        if "device_type" in found:
+        if "device_type" in fields:
             raise ValueError(f"Multiple device types are not allowed while parsing the device spec: {spec}.")
-        found["device_type"] = words[0].upper() if words[0].upper() in _KINDS else words[0]
+        fields["device_type"] = words[0].upper() if words[0].upper() in _KINDS else words[0]
         if len(words) > 1 and words[1] != "*":
-            found["device_index"] = int(words[1])
-    return found
+            fields["device_index"] = int(words[1])
+    return fields

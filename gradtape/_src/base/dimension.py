@@ -1,4 +1,4 @@
-"""`tf.compat.v1.Dimension`, what `TensorShape.dims` lists, and the message that a shape is stored as."""
+"""`tf.compat.v1.Dimension`, the elements of `TensorShape.dims`; and the message that stores a shape."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 
 def size_of(value: Any, who: str = "Dimension") -> int | None:
-    """What a size was given as: a number that is not negative, or None.
+    """A given size, checked: a non-negative int, or None.
 
     Raises:
-      TypeError: if it is no integer.
+      TypeError: if it is not an integer.
       ValueError: if it is negative.
     """
     if value is None:
@@ -67,7 +67,7 @@ def _arithmetic(compute: Callable) -> tuple[Any, Any]:
 
 
 class Dimension:
-    """The size of one dimension of a shape, which may be unknown: then comparisons give None.
+    """The size of one dimension of a shape; if it is unknown, comparisons return None.
 
     >>> from gradtape._src.base.dimension import Dimension
     >>> Dimension(3) + 1, Dimension(None) * 2, Dimension(3) == 3, Dimension(None) == 3
@@ -85,7 +85,7 @@ class Dimension:
         return self._value
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Whether both could be one size."""
+        """Whether both could be the same size."""
         return (self == Dimension(other)) is not False
 
     def assert_is_compatible_with(self, other: Any) -> None:
@@ -94,7 +94,7 @@ class Dimension:
             raise ValueError(f"Dimensions {self} and {other} are not compatible")
 
     def merge_with(self, other: Any) -> Dimension:
-        """The size that either knows; ValueError if they contradict."""
+        """The size that is known to either; ValueError if they contradict each other."""
         other = Dimension(other)
         self.assert_is_compatible_with(other)
         return other if self._value is None else self
@@ -145,7 +145,7 @@ class Dimension:
 
 
 class TensorShapeProto:
-    """A shape as TensorFlow's message: `dim`, each with a `size` (-1: not known), or `unknown_rank`."""
+    """A shape as TensorFlow's message: `dim`, each with a `size` (-1: unknown), or `unknown_rank`."""
 
     class Dim:
         """One dimension."""

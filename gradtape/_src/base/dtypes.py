@@ -1,12 +1,12 @@
 """The element types of tensors: class `DType`, its singletons, and `as_dtype`.
 
-One `DType` object exists per type (`float32`, `int64`, ...), made of what the native core says of it
-(`core/dtypes.def`). The core knows types as small integers: `BY_CODE[code]` is the object of a code,
+There is one `DType` object per type (`float32`, `int64`, ...), made from the native core's table
+(`core/dtypes.def`). The core identifies types by small integers: `BY_CODE[code]` is the object for a code,
 `dtype._code` the code of an object. Casting values is not done here (see `gradtape._src.ops`).
 
-Strings, and the 8-bit floats and smaller types, which are only stored and cast, have codes too, but no kernels
-(`HELD`): see `gradtape._src.tensors`. `resource`, `variant` and the quantized types exist so that code that names them
-still imports and compares; there are no tensors of them (`_code` is -1).
+Strings, and the types of 8 bits and less that are only stored and cast, have codes too, but no kernels (`HELD`):
+see `gradtape._src.tensors`. `resource`, `variant` and the quantized types exist so that code that names them can
+import and compare them; there are no tensors of them (`_code` is -1).
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ class DType:
       name: TensorFlow's name of the type, `"float32"`.
       as_datatype_enum: TensorFlow's number for the type (`DT_FLOAT` is 1).
       size: bytes of one element; 0 for types without tensors.
-      is_floating, is_complex, is_integer, is_unsigned, is_bool, is_numeric, is_quantized: what it is.
-        As in TensorFlow a complex type is not "floating", and bool is neither numeric nor
-        an integer.
+      is_floating, is_complex, is_integer, is_unsigned, is_bool, is_numeric, is_quantized: its kind. As in
+      TensorFlow a complex type is not "floating", and bool is neither numeric nor an integer.
     """
 
     __slots__ = (
@@ -80,7 +79,7 @@ class DType:
     _base: DType
 
     def __new__(cls, type_enum: int) -> DType:
-        """The type of TensorFlow's number `type_enum`; TypeError if there is none."""
+        """The type with TensorFlow's number `type_enum`; TypeError if there is none."""
         if not isinstance(type_enum, int):
             raise _not_a_dtype(type_enum)
         return as_dtype(int(type_enum))
@@ -116,14 +115,15 @@ class DType:
     def as_numpy_dtype(self) -> Any:
         """The NumPy scalar type, `np.float32`.
 
-        NumPy has no bfloat16 of its own, nor types of 8 bits and less: they are those of the package `ml_dtypes` where
-        that is installed, else `np.float32`, `np.int8` or `np.uint8`, which hold each of their values exactly.
+        NumPy has no bfloat16, and no types of 8 bits and less besides its integers: they are those of the package
+        `ml_dtypes` if it is installed, otherwise `np.float32`, `np.int8` or `np.uint8`, which represent all of
+        their values exactly.
         """
         if isinstance(self._numpy, str):
-            found = _of_ml_dtypes(self._numpy)
-            if found is None:
+            numpy_type = _of_ml_dtypes(self._numpy)
+            if numpy_type is None:
                 return np.float32 if self.is_floating else np.uint8 if self.is_unsigned else np.int8
-            return found
+            return numpy_type
         if self._numpy is None:
             raise TypeError(
                 f"DType.as_numpy_dtype: {self.name} has no NumPy type; expected a type that "
@@ -167,7 +167,7 @@ class DType:
 
     @property
     def limits(self) -> tuple[Any, Any]:
-        """The (low, high) of the values an image of this type has: (0, 255), (0, 1), ..."""
+        """The (low, high) range of an image of this type: (0, 255), (0, 1), ..."""
         if self._code >= 0 and self._kind in "iu":
             return 0, self.max
         if self is bool:
@@ -192,7 +192,7 @@ class DType:
         return self._base
 
     def is_compatible_with(self, other: Any) -> builtins.bool:
-        """Whether a value of type `other` can be used where this type is asked for."""
+        """Whether a value of type `other` can be used where this type is required."""
         other = as_dtype(other)
         return self is other or self is other.base_dtype
 
@@ -207,7 +207,7 @@ class DType:
     def __eq__(self, other: Any) -> builtins.bool:
         if self is other:
             return True
-        # `as_dtype` takes `int`, `complex` and text for a type; as in TensorFlow none is *equal* to them.
+        # `as_dtype` accepts `int`, `complex` and strings; as in TensorFlow, no type is *equal* to them.
         if other is None or isinstance(other, DType) or (isinstance(other, type) and other in _NOT_EQUAL):
             return False
         try:
@@ -228,12 +228,12 @@ class DType:
         return f"tf.{self.name}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copies and pickles come back as the singleton: `is` stays a valid comparison.
+        # Copies and pickles return the singleton, so `is` remains a valid comparison.
         return as_dtype, (self.name,)
 
 
 def _of_ml_dtypes(name: str) -> Any:
-    """A type of the package `ml_dtypes`, or None; imported only when such a type meets NumPy."""
+    """A type of the package `ml_dtypes`, or None; imported only when NumPy needs such a type."""
     try:
         import ml_dtypes  # type: ignore[import-not-found]
     except ImportError:
@@ -241,7 +241,7 @@ def _of_ml_dtypes(name: str) -> Any:
     return getattr(ml_dtypes, name, None)
 
 
-# Types that TensorFlow only stores and casts: NumPy's letter for the kind, the least and the largest number.
+# Types that TensorFlow only stores and casts: NumPy's letter for the kind, the smallest and the largest number.
 _STORED: dict[str, tuple[str, Any, Any]] = {
     "float8_e5m2": ("f", -57344.0, 57344.0), "float8_e4m3fn": ("f", -448.0, 448.0),
     "float8_e4m3fnuz": ("f", -240.0, 240.0), "float8_e4m3b11fnuz": ("f", -30.0, 30.0),
@@ -256,7 +256,7 @@ _QUANTIZED = {
     "quint16": (16, "u2"),
 }
 
-# What core/dtypes.def says, in the order of the codes; bfloat16 is not one of NumPy's types.
+# The table core/dtypes.def, in the order of the codes; bfloat16 is not a NumPy type.
 _FACTS = _core.dtype_table()
 BY_CODE: tuple[DType, ...] = tuple(
     DType._make(
@@ -315,8 +315,8 @@ _BY_ENUM: dict[int, DType] = {d.as_datatype_enum: d for d in _ALL}
 _BY_NUMPY: dict[np.dtype, DType] = {
     np.dtype(d._numpy): d for d in _ALL if d._numpy is not None and not isinstance(d._numpy, str)
 }
-# What a Python type means as a dtype: the type a tensor made from such a value has, except
-# that int is int32 and complex is complex128 also here, where TensorFlow raises.
+# The dtype of a Python type: that of a tensor made from such a value. Here int is int32 and complex is complex128,
+# for which TensorFlow raises.
 _BY_TYPE: dict[Any, DType] = {
     builtins.float: float32,
     builtins.int: int32,
@@ -331,22 +331,22 @@ _NOT_EQUAL: tuple[Any, ...] = (builtins.int, builtins.complex, builtins.str, bui
 
 
 def _reference(base: DType) -> DType:
-    """The type of TensorFlow 1's references to values of type `base`, `float32_ref`: a name without tensors."""
-    found = _BY_ENUM.get(base.as_datatype_enum + _REFERENCES)
-    if found is None:
+    """The type of TensorFlow 1's references to values of type `base`, `float32_ref`; no tensor has it."""
+    reference = _BY_ENUM.get(base.as_datatype_enum + _REFERENCES)
+    if reference is None:
         name, number = f"{base.name}_ref", base.as_datatype_enum + _REFERENCES
-        found = DType._make(name, _NO_CODE, number, base._numpy, base._kind, base.size)
-        found._base = base
-        _BY_NAME[name] = _BY_ENUM[number] = found
-    return found
+        reference = DType._make(name, _NO_CODE, number, base._numpy, base._kind, base.size)
+        reference._base = base
+        _BY_NAME[name] = _BY_ENUM[number] = reference
+    return reference
 
 
-# What TensorFlow adds to the number of a type for that of its reference.
+# The offset from TensorFlow's number of a type to that of its reference type.
 _REFERENCES = 100
 
 
 def is_of_ml_dtypes(np_dtype: np.dtype) -> builtins.bool:
-    """Whether it is one of the types that the package `ml_dtypes` adds to NumPy's; their kind is "V", or "f"."""
+    """Whether it is a type that the package `ml_dtypes` adds to NumPy; their kind is "V", or "f"."""
     return np_dtype.name == "bfloat16" or np_dtype.name in _STORED
 
 
@@ -361,9 +361,9 @@ def from_numpy(np_dtype: Any) -> DType:
     tf.int16
     """
     np_dtype = np.dtype(np_dtype)
-    found = _BY_NUMPY.get(np_dtype)
-    if found is not None:
-        return found
+    dtype = _BY_NUMPY.get(np_dtype)
+    if dtype is not None:
+        return dtype
     if np_dtype.kind in "US":
         return string
     if is_of_ml_dtypes(np_dtype):
@@ -375,7 +375,7 @@ def from_numpy(np_dtype: Any) -> DType:
 
 
 def as_dtype(type_value: Any) -> DType:
-    """Finds the `DType` that `type_value` stands for.
+    """The `DType` that `type_value` represents.
 
     Args:
       type_value: a `DType`, its name, a NumPy dtype or scalar type, a Python type (`float`
@@ -383,7 +383,7 @@ def as_dtype(type_value: Any) -> DType:
         an object with a `dtype`.
 
     Raises:
-      TypeError: if it stands for none.
+      TypeError: if it does not represent a type.
 
     >>> from gradtape._src.base import dtypes
     >>> dtypes.as_dtype("half"), dtypes.as_dtype(np.int64), dtypes.as_dtype(float)
@@ -392,26 +392,26 @@ def as_dtype(type_value: Any) -> DType:
     if isinstance(type_value, DType):
         return type_value
     if isinstance(type_value, str):
-        found = _BY_NAME.get(type_value)
-        if found is None and type_value.endswith("_ref") and type_value[:-4] in _BY_NAME:
+        dtype = _BY_NAME.get(type_value)
+        if dtype is None and type_value.endswith("_ref") and type_value[:-4] in _BY_NAME:
             return _reference(_BY_NAME[type_value[:-4]])
-        if found is None:
+        if dtype is None:
             raise _not_a_dtype(type_value)
-        return found
+        return dtype
     if isinstance(type_value, type):
-        found = _BY_TYPE.get(type_value)
-        if found is not None:
-            return found
-        # Only NumPy's (or ml_dtypes') scalar types: NumPy would call any class "object".
+        dtype = _BY_TYPE.get(type_value)
+        if dtype is not None:
+            return dtype
+        # Only NumPy's (or ml_dtypes') scalar types: NumPy would accept any class, as "object".
         if issubclass(type_value, np.generic):
             return from_numpy(type_value)
         raise _not_a_dtype(type_value)
     if isinstance(type_value, np.dtype):
         return from_numpy(type_value)
     if type(type_value) is int:
-        found = _BY_ENUM.get(type_value)
-        if found is not None:
-            return found
+        dtype = _BY_ENUM.get(type_value)
+        if dtype is not None:
+            return dtype
         if type_value - _REFERENCES in _BY_ENUM:
             return _reference(_BY_ENUM[type_value - _REFERENCES])
     inner = getattr(type_value, "dtype", None)

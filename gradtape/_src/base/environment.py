@@ -15,7 +15,7 @@ from gradtape._src.base import log
 
 
 class Setting(NamedTuple):
-    """A variable, whether a value means something, and what is said about it."""
+    """A variable, the check of its values, and its description."""
 
     name: str
     accepts: Callable[[str], bool]
@@ -92,7 +92,7 @@ SETTINGS = (
 
 
 def check(environ: MutableMapping[str, str] = os.environ) -> None:
-    """Says which values mean nothing, and takes them out."""
+    """Reports invalid values and removes them."""
     for setting in SETTINGS:
         value = environ.get(setting.name)
         if value is None or (setting.accepts(value) and value != setting.default):

@@ -1,9 +1,9 @@
 """`tf.errors`: the exceptions of ops, with TensorFlow's classes, codes and constructors.
 
-The native core raises these classes with the message alone, `InvalidArgumentError("text")`;
-TensorFlow's form `InvalidArgumentError(node_def, op, message)` works as well. One class per
-error code; classes and codes are what existing `except` clauses name. `more` is the last line of
-a message that has a page of its own (`gradtape/_src/help`).
+The native core raises these classes with only a message, `InvalidArgumentError("text")`; TensorFlow's form
+`InvalidArgumentError(node_def, op, message)` works as well. There is one class per error code, with the names and
+codes that existing `except` clauses use. `more` is the last line of a message that has a help page
+(`gradtape/_src/help`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNAUTHENTICATED = 16
 
 
 def more(topic: str) -> str:
-    """The last line of a message: the page about it, which needs no network. `core/help.h` is the same in C++.
+    """The last line of a message: the command that shows its help page, offline. `core/help.h` is the same in C++.
 
     >>> more("none-gradients")
     '\\n  More: python -m gradtape help none-gradients'
@@ -42,11 +42,11 @@ def more(topic: str) -> str:
 
 
 def in_users_words(text: str) -> str:
-    """A message of the core with the name that the user called, where that is not the name of the row: `reduce_sum: ...`."""
+    """A message of the core with the name that the user called (`reduce_sum: ...`) instead of that of the row."""
     head = text.partition(":")[0].partition("(")[0]
     if not head.isidentifier():
         return text
-    called = importlib.import_module("gradtape._src.public.called")  # what only messages need
+    called = importlib.import_module("gradtape._src.public.called")  # needed for messages only
     return called.renamed(head, text)
 
 
@@ -68,7 +68,7 @@ class OpError(Exception):
     'no such file'
     """
 
-    # What a subclass is an error of; the constructor of `OpError` itself may say otherwise.
+    # The code of a subclass; the constructor of `OpError` may set another one.
     _code = UNKNOWN
 
     def __init__(
@@ -86,7 +86,7 @@ class OpError(Exception):
         self._op = op
         self._error_code = self._code if error_code is None else error_code
         self._payloads = args[0] if args and isinstance(args[0], dict) else {}
-        # Only the text: TensorFlow leaves `args` empty, which makes `repr(error)` say nothing.
+        # Only the text: TensorFlow leaves `args` empty, so that `repr(error)` would be empty too.
         super().__init__(self._message)
 
     @property
@@ -106,12 +106,12 @@ class OpError(Exception):
 
     @property
     def error_code(self) -> int:
-        """The number of the kind of error."""
+        """The code of the error."""
         return self._error_code
 
     @property
     def experimental_payloads(self) -> dict[str, Any]:
-        """Details that whoever made the error gave: bytes by the names of their types."""
+        """Details added by the code that raised the error: bytes by the names of their types."""
         return self._payloads
 
     def __str__(self) -> str:
@@ -128,14 +128,14 @@ class OpError(Exception):
 
 
 def _rebuild(cls: type[OpError], node_def: Any, op: Any, message: str, code: int) -> OpError:
-    """Unpickles: sets the fields directly, since subclasses may have another constructor."""
+    """Unpickles: sets the fields directly, since subclasses may have other constructors."""
     error = cls.__new__(cls)
     OpError.__init__(error, node_def, op, message, code)
     return error
 
 
 def set_message(error: Exception, message: str) -> None:
-    """Gives an error another text."""
+    """Replaces the text of an error."""
     error.args = (message,)
     if isinstance(error, OpError):
         error._message = message
@@ -149,12 +149,12 @@ class _CodedError(OpError):
 
 
 def core_type_error(text: str) -> TypeError:
-    """What the core raises for a TypeError: one in the user's words."""
+    """The core's TypeError, with the name that the user called."""
     return TypeError(in_users_words(text))
 
 
 def core_value_error(text: str) -> ValueError:
-    """The same for a ValueError."""
+    """The core's ValueError, with the name that the user called."""
     return ValueError(in_users_words(text))
 
 
@@ -173,8 +173,8 @@ class UnknownError(OpError):
 class InvalidArgumentError(_CodedError):
     """An operand or attribute is wrong: shapes, dtypes or values that do not fit.
 
-    While a function is traced it is a `ValueError` and a `TypeError` as well: TensorFlow finds shapes and dtypes that do
-    not fit while it builds the graph, where it raises those.
+    While a function is traced it is also a `ValueError` and a `TypeError`, which TensorFlow raises when it finds
+    shapes and dtypes that do not fit while building a graph.
     """
 
     _code = INVALID_ARGUMENT
@@ -184,7 +184,7 @@ class InvalidArgumentError(_CodedError):
         return super().__new__(TracedArgumentError if tracing else cls)
 
 
-# Words of eager ops, with those that TensorFlow uses while it builds a graph.
+# Phrases of eager errors, extended by those that TensorFlow uses while it builds a graph.
 _WORDS = {
     "Incompatible shapes:": "Incompatible shapes (Dimensions must be equal):",
     "operands of different types;": "operands of different types (one has a type that does not match type of the other);",
@@ -192,7 +192,7 @@ _WORDS = {
 
 
 class _TensorFlowsArgumentError(InvalidArgumentError, ValueError, TypeError):
-    """What TensorFlow raises one of three classes for."""
+    """An error for which TensorFlow raises one of three classes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -211,9 +211,9 @@ class TracedArgumentError(_TensorFlowsArgumentError):
 
 
 class ArgumentError(_TensorFlowsArgumentError):
-    """An argument that no values could make right: of a type or kind that an op does not take, an axis that is not there.
+    """An argument that is wrong for all values: of a type or kind that the op does not accept, or an axis out of range.
 
-    Which of the three classes TensorFlow raises for it depends on the function and on how it was called.
+    Which of the three classes TensorFlow raises depends on the function and on how it was called.
     """
 
 
@@ -230,7 +230,7 @@ class NotFoundError(_CodedError):
 
 
 class AlreadyExistsError(_CodedError):
-    """The thing to be made is there already."""
+    """The thing to be created already exists."""
 
     _code = ALREADY_EXISTS
 
@@ -253,7 +253,7 @@ class ResourceExhaustedError(_CodedError):
     _code = RESOURCE_EXHAUSTED
 
 
-# What ends a computation whatever it computes: no other way of doing it is tried then.
+# Errors after which no other way of computing a result is tried.
 OUT_OF_RESOURCES = (ResourceExhaustedError, MemoryError, RecursionError)
 
 
@@ -276,7 +276,7 @@ class OutOfRangeError(_CodedError):
 
 
 class UnimplementedError(_CodedError):
-    """Not made, for these types or at all."""
+    """Not implemented, for these types or at all."""
 
     _code = UNIMPLEMENTED
 
@@ -307,10 +307,11 @@ class OperatorNotAllowedInGraphError(TypeError):
 
 
 class InaccessibleTensorError(ValueError, TypeError):
-    """A symbolic tensor was used outside of the function that made it. TensorFlow raises one of the two classes.
+    """A symbolic tensor was used outside of the function in which it was made. TensorFlow raises one of the two
+    base classes.
 
     Args:
-      tensor: how it is shown.
+      tensor: its text in the message.
     """
 
     def __init__(self, tensor: str = "a symbolic tensor") -> None:
@@ -322,24 +323,25 @@ class InaccessibleTensorError(ValueError, TypeError):
 
 
 class NeedsConstants(Exception):  # noqa: N818
-    """Raised while tracing by what differentiates with respect to numbers made in the function: it is traced again with them
-    as values of the graph."""
+    """Raised while tracing, by code that differentiates with respect to numbers made in the function: it is traced
+    again with them as values of the graph."""
 
 
 class NeedsVariable(Exception):  # noqa: N818
-    """Raised while tracing by what keeps something for each variable, as an optimizer does: the function is traced for the
-    variable that is its argument, and not for any like it."""
+    """Raised while tracing, by code that keeps state for each variable, as an optimizer does: the function is
+    traced for the variable that is its argument, and not for all variables of its kind."""
 
 
 class Untraceable(TypeError):  # noqa: N818
-    """Raised while tracing by what needs a value, or has no shape before it has one: such a function runs eagerly."""
+    """Raised while tracing, by code that needs a value, or whose shape depends on values: such a function runs
+    eagerly."""
 
 
-# What is not about the code that is traced, but about how it has to be traced or whether it can be at all.
+# Exceptions that are not about the code being traced, but about how, or whether, it can be traced.
 SIGNALS = (NeedsConstants, NeedsVariable, Untraceable, *OUT_OF_RESOURCES)
 
 
-# Users meet these classes as `gradtape.errors.X`, in tracebacks and pickles too.
+# Users see these classes as `gradtape.errors.X`, also in tracebacks and pickles.
 for _value in list(globals().values()):
     if isinstance(_value, type) and issubclass(_value, Exception):
         _value.__module__ = "gradtape.errors"

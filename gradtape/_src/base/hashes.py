@@ -1,7 +1,7 @@
-"""Hash functions of bytes, with the values that TensorFlow's have, so that stored models find their buckets.
+"""Hash functions of bytes, with TensorFlow's values, so that stored models find their buckets.
 
-`fingerprint` is FarmHash's Fingerprint64, `keyed` SipHash-2-4, `murmur` MurmurHash64A: each after its published
-description.
+`fingerprint` is FarmHash's Fingerprint64, `keyed` SipHash-2-4, `murmur` MurmurHash64A, each written from its
+published description.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _half = struct.Struct("<I").unpack_from
 
 
 def _rotated(x: int, by: int) -> int:
-    """The 64 bits of `x`, turned to the right."""
+    """The 64 bits of `x`, rotated to the right."""
     x &= _MASK
     return (x >> by | x << (64 - by)) & _MASK
 
@@ -29,7 +29,7 @@ def _mixed(x: int) -> int:
 
 
 def _combined(u: int, v: int, mul: int) -> int:
-    """Two words as one."""
+    """Combines two words into one."""
     u &= _MASK
     v &= _MASK
     a = _mixed((u ^ v) * mul & _MASK)
@@ -64,7 +64,7 @@ def _middle(s: bytes, n: int) -> int:
 
 
 def _weak(w: int, x: int, y: int, z: int, a: int, b: int) -> tuple[int, int]:
-    """Four words and two seeds as two words."""
+    """Combines four words and two seeds into two words."""
     a += w
     b = _rotated(b + a + z, 21)
     c = a

@@ -1,4 +1,4 @@
-"""Checks, before anything else is imported, whether this installation can run; the errors say what to do."""
+"""Checks, before anything else is imported, whether this installation can run; the errors say how to repair it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def check(version: Sequence[int] = tuple(sys.version_info[:2])) -> None:
         raise ImportError(_without_core(importlib.import_module("gradtape").__path__), name=e.name) from None
     except ImportError as e:
         if not e.path:
-            raise  # the core was loaded, and says itself what it misses
+            raise  # the core was loaded, and its own error says what is missing
         raise ImportError(
             f"gradtape's native core cannot be loaded: {e}. {_AGAIN}", name=e.name, path=e.path
         ) from e
 
 
 def _without_core(folders: Sequence[str]) -> str:
-    """What is wrong where Python does not find the core."""
+    """The message if Python does not find the core."""
     files = [name for folder in folders if os.path.isdir(folder) for name in sorted(os.listdir(folder))]
     others = [name for name in files if name.startswith("_core.") and name.endswith((".so", ".pyd"))]
     if others:

@@ -8,10 +8,10 @@ from typing import Any
 
 
 class Postponed:
-    """In this block no handler of a signal runs, and none raises; those whose signals came run when it is left.
+    """While this block runs, no signal handler runs; handlers of signals that arrive run when the block ends.
 
-    Handlers run in the main thread alone, so in others there is nothing to do. To change handlers takes some
-    microseconds: this is for what happens once, not for every run.
+    Handlers only run in the main thread, so in other threads this does nothing. Replacing handlers takes some
+    microseconds: use it for code that runs once, not in every run.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Postponed:
                 if callable(handler):
                     self._handlers[number] = handler
                     signal.signal(number, self._note)
-        except BaseException:  # of a handler that was still there
+        except BaseException:  # from a handler that was not replaced yet
             self._restore()
             raise
 
@@ -45,6 +45,6 @@ class Postponed:
         try:
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)
-        except BaseException:  # of one that is back already
+        except BaseException:  # from a handler that is already restored
             self._restore()
             raise

@@ -1,7 +1,7 @@
 """Locks that are free in the child of a fork.
 
-The child has one thread. A lock that another thread held would never be released there, and the data it guards are as
-that thread left them; so code under these locks publishes its changes in one step, at the end.
+The child has one thread. A lock that another thread held would never be released there, and the data it protects
+would remain as that thread left them; so code under these locks publishes its changes in one step, at the end.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def Lock() -> Any:
-    """A lock that its thread may take again; the core has its own, in core/fork.h."""
+    """A reentrant lock; the core has its own kind, in core/fork.h."""
     lock = threading.RLock()
     _locks.add(lock)
     return lock
 
 
 class Numbers:
-    """0, 1, 2, ...: each to one thread only, which `itertools.count` does not promise without the interpreter's lock."""
+    """0, 1, 2, ..., each to one thread only, which `itertools.count` does not guarantee without the interpreter's
+    lock."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -37,7 +38,7 @@ class Numbers:
 
 def _after_fork() -> None:
     for lock in _locks:
-        if not lock._is_owned():  # the thread that forked goes on, and lets go of its own
+        if not lock._is_owned():  # the thread that forked still holds its own locks, and will release them
             lock._at_fork_reinit()
 
 

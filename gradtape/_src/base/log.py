@@ -8,17 +8,17 @@ INFO, WARNING, ERROR = 20, 30, 40  # as in `logging`
 
 
 def log(level: int, message: str, *args: Any) -> None:
-    """Says something, as Python's `logging` does."""
+    """Logs a message, as Python's `logging` does."""
     import logging
 
     logging.getLogger("gradtape").log(level, message, *args, stacklevel=2)
 
 
 def info(message: str, *args: Any) -> None:
-    """For those who want to know."""
+    """Logs at level INFO."""
     log(INFO, message, *args)
 
 
 def warning(message: str, *args: Any) -> None:
-    """For everybody."""
+    """Logs at level WARNING."""
     log(WARNING, message, *args)

@@ -1,14 +1,12 @@
 """`tf.nest`: structures of lists, tuples and dicts, taken apart and put together again.
 
-A structure is a leaf (anything that is no container) or a container of structures. What is a
-container: sequences other than strings (lists, tuples, namedtuples, deques, ranges), mappings
-(walked in the order of their sorted keys, rebuilt in their own order), views of mappings,
-attrs classes, and classes with TensorFlow's `__tf_flatten__` protocol. Tensors, arrays,
-variables, dataclasses, sets, None and `TensorShape` are leaves.
+A structure is a leaf (anything that is not a container) or a container of structures. Containers are: sequences
+other than strings (lists, tuples, namedtuples, deques, ranges), mappings (traversed in the order of their sorted
+keys, rebuilt in their own order), views of mappings, attrs classes, and classes with TensorFlow's `__tf_flatten__`
+protocol. Tensors, arrays, variables, dataclasses, sets, None and `TensorShape` are leaves.
 
-Whether something is a container depends on its type alone, so each type is judged once and
-remembered. `flatten` of a flat list, the case on the path of `tape.gradient`, is then two
-calls into C.
+Whether a value is a container depends only on its type, so the answer is cached by type. `flatten` of a flat list,
+the case that `tape.gradient` needs, is then two calls into C.
 
 Private here but used inside gradtape: `flatten_with_path`, `flatten_up_to`,
 `map_structure_up_to`.
@@ -22,7 +20,7 @@ from typing import Any, NamedTuple
 
 
 class _Kind(NamedTuple):
-    """How one sort of container is taken apart and rebuilt."""
+    """How one kind of container is taken apart and rebuilt."""
 
     keys: Callable[[Any], Any]  # one path element per child
     children: Callable[[Any], Any]  # in the order of the keys
@@ -83,7 +81,7 @@ _CUSTOM = _Kind(
     lambda v: list(v.__tf_flatten__()[1]),
     lambda old, children: type(old).__tf_unflatten__(old.__tf_flatten__()[0], tuple(children)),
 )
-# A value made of tensors (base/type_spec.py) and its spec are leaves, except where `expand_composites` is asked.
+# A composite value (base/type_spec.py) and its spec are leaves, unless `expand_composites` is set.
 _COMPOSITE = _Kind(
     lambda v: [type(v._type_spec).__name__],
     lambda v: [v._type_spec._to_components(v)],
@@ -98,7 +96,7 @@ _COMPOSITES = (_COMPOSITE, _COMPOSITE_SPEC)
 
 
 def _judge(cls: type) -> _Kind | None:
-    """The kind of container `cls` is, or None for a leaf."""
+    """The kind of container that `cls` is, or None for a leaf."""
     if issubclass(cls, (str, bytes)):
         return None
     if hasattr(cls, "__tf_flatten__") and hasattr(cls, "__tf_unflatten__"):
@@ -116,7 +114,7 @@ def _judge(cls: type) -> _Kind | None:
 
 _KINDS: dict[type, _Kind | None] = {}
 _LEAVES: set[type] = set()
-_MAX_TYPES = 4096  # programs that make classes in a loop must not make this table grow
+_MAX_TYPES = 4096  # the table must not grow without limit in programs that create classes in a loop
 
 
 def _kind(value: Any, expand: bool | _Kind = False) -> _Kind | None:
@@ -138,12 +136,12 @@ def _kind(value: Any, expand: bool | _Kind = False) -> _Kind | None:
 
 
 def is_composite(cls: type) -> bool:
-    """Whether values of a class are made of tensors, or are specs of such values."""
+    """Whether instances of a class are composite values or specs."""
     return getattr(cls, "_is_composite", False)
 
 
 def are_plain(values: Any) -> bool:
-    """Whether none of these values is a container or made of tensors."""
+    """Whether none of these values is a container or composite."""
     return _LEAVES.issuperset(map(type, values)) or all(
         _kind(v) is None and not is_composite(type(v)) for v in values
     )
@@ -169,9 +167,8 @@ def flatten(structure: Any, expand_composites: bool | _Kind = False) -> list:
     """The leaves of `structure` as a flat list, dicts in the order of their sorted keys.
 
     Args:
-      structure: a leaf or a container.
-      expand_composites: take values made of tensors (`IndexedSlices`) apart as well; inside gradtape it may also be
-        a way to do that.
+      expand_composites: also take composite values (`IndexedSlices`) apart; inside gradtape it may also be the
+      `_Kind` to use for that.
 
     Raises:
       ValueError: if a container contains itself.
@@ -207,7 +204,7 @@ def _flatten_into(structure: Any, out: list, expand: bool | _Kind) -> None:
 
 
 def flatten_with_path(structure: Any, expand_composites: bool = False) -> list[tuple[tuple, Any]]:
-    """As `flatten`, but pairs (path, leaf); a path is a tuple of indices, keys and fields."""
+    """The same as `flatten`, but with pairs (path, leaf); a path is a tuple of indices, keys and fields."""
 
     def walk(value: Any, path: tuple) -> Iterator[tuple[tuple, Any]]:
         kind = _kind(value, expand_composites)
@@ -224,7 +221,7 @@ def flatten_with_path(structure: Any, expand_composites: bool = False) -> list[t
 
 
 def _too_deep(op: str, structure: Any) -> ValueError:
-    """Why Python ran out of stack: the structure contains itself, or is very deep."""
+    """The error when Python ran out of stack: the structure contains itself, or is very deep."""
     open_ids: set[int] = set()
     stack: list[tuple[Any, bool]] = [(structure, False)]
     while stack:
@@ -251,12 +248,12 @@ def _too_deep(op: str, structure: Any) -> ValueError:
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool | _Kind = False) -> Any:
-    """`flat_sequence` put into the form of `structure`: the inverse of `flatten`.
+    """`flat_sequence` in the structure of `structure`: the inverse of `flatten`.
 
     Dicts get their values in the order of the sorted keys and keep their own key order.
 
     Raises:
-      TypeError: if `flat_sequence` is no sequence.
+      TypeError: if `flat_sequence` is not a sequence.
       ValueError: unless it has one item per leaf of `structure`.
 
     >>> from gradtape._src.base import nest
@@ -294,7 +291,7 @@ def _pack(structure: Any, items: Iterator, expand: bool | _Kind) -> Any:
     kind = _kind(structure, expand)
     if kind is None:
         return next(items)
-    # A loop, not a generator: StopIteration has to come through as itself.
+    # A loop instead of a generator, so that StopIteration is raised unchanged.
     children = []
     for child in kind.children(structure):
         children.append(_pack(child, items, expand))
@@ -323,7 +320,7 @@ def assert_same_structure(
       check_types: containers must also have the same type. All lists count as one type, all
         mappings too, and namedtuples with the same name and fields. Dicts must have the
         same keys.
-      expand_composites: compare the insides of tensors made of tensors.
+      expand_composites: compare the components of composite values.
 
     Raises:
       ValueError: different numbers of elements, different keys, a leaf against a container.
@@ -370,8 +367,7 @@ def _compare(a: Any, b: Any, check_types: bool, expand: bool, path: tuple) -> No
         if kind_a is _MAPPING and set(a) != set(b):
             raise _Mismatch(ValueError, path, f"the keys are {list(a)} and {list(b)}")
     children_a, children_b = kind_a.children(a), kind_b.children(b)
-    # The common elements first, then their number: TensorFlow's order, so that the first
-    # difference found has the same exception class.
+    # The common elements first, then their number: this is TensorFlow's order, and decides which exception is raised.
     for key, x, y in zip(kind_a.keys(a), children_a, children_b, strict=False):
         if type(x) in _LEAVES and type(y) in _LEAVES:
             continue
@@ -387,7 +383,7 @@ def _same_container(a: Any, b: Any) -> bool:
         return True
     if _kind(a) is _MAPPING and _kind(b) is _MAPPING:
         return True
-    # A class may say what it stands for: tuples that layers of Keras 2 look into.
+    # A class may name the type it is compared as: tuples that Keras 2 layers inspect.
     if getattr(cls_a, "_nest_type", cls_a) is getattr(cls_b, "_nest_type", cls_b):
         return True
     return (
@@ -433,14 +429,14 @@ def map_structure(func: Callable, *structure: Any, **kwargs: Any) -> Any:
 
 
 def flatten_up_to(shallow: Any, structure: Any) -> list:
-    """The parts of `structure` that stand where `shallow` has its leaves."""
+    """The parts of `structure` at the places where `shallow` has its leaves."""
     kind = _kind(shallow)
     if kind is None:
         return [structure]
     other = _kind(structure)
     parts = None
     if kind is _MAPPING and other is _MAPPING:
-        # Entries that `shallow` does not name are left out, as in TensorFlow.
+        # Entries that `shallow` does not have are left out, as in TensorFlow.
         if set(shallow) <= set(structure):
             parts = [structure[key] for key in _sorted_keys(shallow)]
     elif other is not None and kind is not _MAPPING:
@@ -457,7 +453,7 @@ def flatten_up_to(shallow: Any, structure: Any) -> list:
 
 
 def map_structure_up_to(shallow: Any, func: Callable, *structure: Any) -> Any:
-    """As `map_structure`, but a leaf is whatever stands where `shallow` has a leaf."""
+    """The same as `map_structure`, but the leaves are the parts at the places where `shallow` has its leaves."""
     flat = [flatten_up_to(shallow, s) for s in structure]
     return pack_sequence_as(shallow, [func(*parts) for parts in zip(*flat, strict=True)])
 
@@ -475,7 +471,7 @@ def _typed(value: Any) -> str:
 
 
 def _outline(structure: Any, depth: int = 6) -> str:
-    """The form of a structure with a dot for each leaf: `{'a': [., .]}`."""
+    """The structure with a dot for each leaf: `{'a': [., .]}`."""
     kind = _kind(structure)
     if kind is None:
         return "."

@@ -1,9 +1,9 @@
-"""Progress of long work, as a bar of tqdm where that is installed and somebody looks; otherwise nothing is shown.
+"""Progress of long work, as a bar of tqdm if it is installed and the output is interactive; otherwise nothing is shown.
 
-Whoever works in many steps says so (`Progress`) and pays a look at the clock for each. A bar appears
-when a step ends later than a second after the start, in a terminal or a notebook, goes away with the work, and is
-the only one: what runs inside of work that has a bar shows none. GRADTAPE_PROGRESS=1 (or 0) and
-`tf.config.show_progress` ask for bars everywhere (or nowhere).
+Work in many steps reports them to a `Progress`, at the cost of a look at the clock for each. In a terminal or a
+notebook, a bar appears at the first step that ends more than a second after the start, and disappears at the end.
+There is only one: work inside work that has a bar shows none. GRADTAPE_PROGRESS=1 (or 0) and
+`tf.config.show_progress` turn bars on everywhere (or off).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 from gradtape._src.base import settings
 
-_PATIENCE = 1.0  # seconds without a bar
-_INTERVAL = 0.1  # seconds between two looks of a bar
-_shown: Progress | None = None  # the one that has a bar
+_PATIENCE = 1.0  # seconds before a bar appears
+_INTERVAL = 0.1  # seconds between updates of a bar
+_shown: Progress | None = None  # the work that has a bar
 
 
 class Progress:
-    """Work of `total` steps, or of a number that is not known: a context, in which `step` is called."""
+    """Work of `total` steps (None: unknown): a context manager with a method `step`."""
 
     def __init__(self, what: str, total: int | None = None, unit: str = "steps") -> None:
         self.what, self.total, self.unit = what, total, unit
@@ -37,7 +37,7 @@ class Progress:
         return self._bar is not None
 
     def step(self, count: int = 1, note: str = "") -> None:
-        """Says that `count` more steps are done, and what else there is to say."""
+        """Reports that `count` more steps are done, with a note to show."""
         self.done += count
         if self._bar is None:
             if time.monotonic() < self._due:
@@ -63,7 +63,7 @@ class Progress:
             desc=self.what, total=self.total, unit="B" if is_bytes else f" {self.unit}", unit_scale=is_bytes,
             unit_divisor=1024, miniters=1, mininterval=_INTERVAL, smoothing=0, leave=False, dynamic_ncols=True,
         )  # fmt: skip
-        self._bar.start_t -= time.monotonic() - self._began  # time and speed are of the whole
+        self._bar.start_t -= time.monotonic() - self._began  # time and speed include the steps before
         _shown = self
 
     def __enter__(self) -> Progress:
@@ -91,12 +91,12 @@ def _is_notebook() -> bool:
 
 
 def _kind_of_bar() -> Any:
-    """The class of bars: with widgets where there are some; None without tqdm."""
+    """The class of bars: with widgets if available; None without tqdm."""
     if importlib.util.find_spec("tqdm") is None:
         return None
     if _is_notebook() and importlib.util.find_spec("ipywidgets") is not None:
         from tqdm.notebook import tqdm
     else:
         from tqdm import tqdm
-    # Its thread, which looks after bars that are not updated, would be in the way of a fork.
+    # tqdm's monitor thread, which updates idle bars, would interfere with forking.
     return type("Bar", (tqdm,), {"monitor_interval": 0})

@@ -1,8 +1,8 @@
 """How files are read: nothing in a file is trusted before it is checked.
 
-`reading` wraps every parser: whatever it raises becomes one of TensorFlow's errors that names the
-file. `take` asks for no more memory than a file has bytes, `json_of` gives no value of an unexpected kind. No reader
-of gradtape imports, unpickles or evaluates anything that a file names.
+`reading` wraps every parser: whatever it raises becomes one of TensorFlow's errors, which names the file. `take`
+allocates no more memory than the file has bytes, `json_of` returns no value of an unexpected type. No reader of
+gradtape imports, unpickles or evaluates anything that a file names.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from gradtape._src.base.errors import (
 
 _CHUNK, _BUFFER = 1 << 24, 1 << 20
 COMPRESSIONS = ("", "GZIP", "ZLIB")
-# The longest path of a checkpoint that is followed: a longer one is no program's.
+# The longest path in a checkpoint that is followed; no program makes a longer one.
 DEEPEST = 1000
 
 
 @contextmanager
 def system_errors(path: str) -> Iterator[None]:
-    """Errors of the operating system as TensorFlow's."""
+    """Converts errors of the operating system to TensorFlow's."""
     try:
         yield
     except FileNotFoundError:
@@ -55,9 +55,9 @@ def system_errors(path: str) -> Iterator[None]:
 
 @contextmanager
 def reading(what: str, error: Callable[[str], Exception] = DataLossError) -> Iterator[None]:
-    """Around a parser: bytes it cannot make sense of are `error`, with `what` in front.
+    """Wraps a parser: bytes that it cannot parse raise `error`, with `what` in front.
 
-    TensorFlow's own errors, and what is not there (a file, a package, a feature), pass as they are.
+    TensorFlow's own errors, and errors about something missing (a file, a package, a feature), pass unchanged.
 
     >>> import gradtape as tf
     >>> with reading("some.file is damaged: "):
@@ -72,7 +72,7 @@ def reading(what: str, error: Callable[[str], Exception] = DataLossError) -> Ite
     except MemoryError as e:
         raise ResourceExhaustedError(f"{what}{_said(e)}") from e
     except OSError as e:
-        if e.errno is None:  # of a library, such as gzip.BadGzipFile
+        if e.errno is None:  # from a library, such as gzip.BadGzipFile
             raise error(f"{what}{_said(e)}") from e
         with system_errors(os.fspath(e.filename or what)):
             raise
@@ -88,10 +88,10 @@ def _said(e: Exception) -> str:
 
 
 class _Unpacked(io.RawIOBase):
-    """The contents of a packed file, unpacked as they are asked for.
+    """The contents of a compressed file, decompressed as they are read.
 
     Raises:
-      DataLossError: when it reads, if the file is damaged.
+      DataLossError: on reading, if the file is damaged.
     """
 
     def __init__(self, file: BinaryIO, is_gzip: bool, path: str) -> None:
@@ -107,7 +107,7 @@ class _Unpacked(io.RawIOBase):
             part = b""
             while not part:
                 self._packed = self._packed or self._file.read(_BUFFER)
-                if self._unpack is None:  # at the beginning, or behind a part that was packed by itself
+                if self._unpack is None:  # at the beginning, or after a separately compressed part
                     if not self._packed:
                         return 0
                     self._unpack = zlib.decompressobj(self._bits)
@@ -126,10 +126,10 @@ class _Unpacked(io.RawIOBase):
 
 
 def open_file(path: str, compression_type: Any = None) -> Any:
-    """A file for reading bytes, unpacked on the way.
+    """Opens a file for reading bytes, decompressed if necessary.
 
     Raises:
-      NotFoundError: if there is none.
+      NotFoundError: if there is no such file.
       InvalidArgumentError: if `compression_type` is neither "", "GZIP" nor "ZLIB".
     """
     name = getattr(compression_type, "numpy", lambda: compression_type or "")()
@@ -148,7 +148,7 @@ def open_file(path: str, compression_type: Any = None) -> Any:
 
 
 def take(file: Any, count: int) -> bytes:
-    """The next bytes of a file, fewer at its end. Memory is asked for as bytes come, not for `count` of them."""
+    """The next bytes of a file, fewer at its end. Memory is allocated as bytes are read, not for `count` of them."""
     if count <= _CHUNK:
         return file.read(count)
     parts = []
@@ -165,10 +165,10 @@ def take_all(path: str) -> bytes:
 
 
 def json_of(data: bytes | str, kind: type = dict) -> Any:
-    """What JSON says, which must be of `kind`.
+    """The value of a JSON text, which must be of type `kind`.
 
     Raises:
-      ValueError: if it is none, or of another kind.
+      ValueError: if it is not JSON, or of another type.
     """
     try:
         value = json.loads(data)
@@ -178,7 +178,7 @@ def json_of(data: bytes | str, kind: type = dict) -> Any:
 
 
 def expect(value: Any, kind: type) -> Any:
-    """`value`, which must be of this very type."""
+    """`value`, which must have exactly this type."""
     if type(value) is not kind:
         raise ValueError(f"expected {kind.__name__}, got {type(value).__name__}: {str(value)[:40]!r}")
     return value
@@ -192,7 +192,7 @@ _HEXADECIMAL = re.compile(rb"[+-]?0x[0-9a-f]+(\.[0-9a-f]*)?(p[+-]?[0-9]+)?\Z", r
 
 
 def number_in(field: bytes | str, dtype: Any) -> Any:
-    """The number that a field of text says; None if it says none of this type."""
+    """The number in a text field; None if it is not a number of this type."""
     word = (field.encode(errors="surrogateescape") if isinstance(field, str) else field).strip(_SPACE)
     if dtype.is_integer:
         if not _INTEGER.match(word) or (word[:1] == b"-" and dtype.min == 0):

@@ -1,7 +1,7 @@
-"""In which strategy and replica a thread runs, as far as the engine has to know: `gradtape/distribute` says so.
+"""The strategy and replica that a thread runs in, as far as the engine needs them; `gradtape/distribute` sets them.
 
-Optimizers add up gradients in a replica, functions have traces of their own for each replica, and variables that are
-made on the way belong to the strategy.
+Optimizers sum gradients over replicas, functions have separate traces for each replica, and variables created in a
+strategy's scope belong to the strategy.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from gradtape import _core
 
 place = _core.Setting(None)  # (strategy, replica context or None between replicas); None: no strategy
 
-# Zero while no run of several replicas is under way in this process: functions that are called then do not have to ask in
-# which replica they are. Only a hint: an interrupt may leave it at another number.
+# Zero unless several replicas are running in this process; then calls of functions need not look up their replica.
+# Only a hint: an interrupt may leave another number.
 runs = 0
 
 
 class NeedsOthers(NotImplementedError):
-    """A replica wants something done together with the others, in a part of a graph that is only its own.
+    """A replica needs a collective operation in a part of a graph that only this replica runs.
 
     A branch is then traced for all replicas together (`control.branch`); elsewhere it is an error.
     """
@@ -30,14 +30,14 @@ def is_set() -> bool:
 
 
 def current() -> Any:
-    """The context of the replica that this thread runs in, if it is one of several; otherwise None."""
-    now = place.now()
-    if now is None or now[1] is None or now[0].num_replicas_in_sync == 1:
+    """The context of this thread's replica, if it is one of several; otherwise None."""
+    innermost = place.now()
+    if innermost is None or innermost[1] is None or innermost[0].num_replicas_in_sync == 1:
         return None
-    return now[1]
+    return innermost[1]
 
 
 def between() -> _core.Scope:
-    """Code of a replica that runs as if between replicas: what it makes belongs to all of them."""
-    now = place.now()
-    return place.to(None if now is None else (now[0], None))
+    """A scope in which a replica's code runs as if between replicas: what it creates belongs to all of them."""
+    innermost = place.now()
+    return place.to(None if innermost is None else (innermost[0], None))

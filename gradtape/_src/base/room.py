@@ -12,13 +12,13 @@ from gradtape import _core
 
 
 def want_room(*sizes: int, item: int = 8) -> int:
-    """How many elements an array of these sizes has.
+    """The number of elements of an array of these sizes.
 
     Args:
-      item: how many bytes an element has.
+      item: the number of bytes of an element.
 
     Raises:
-      ResourceExhaustedError: if the machine has no room for them.
+      ResourceExhaustedError: if they do not fit into memory.
     """
     count = prod(map(int, sizes))
     _core.want_room(min(max(count, 0) * item, 2**64 - 1))

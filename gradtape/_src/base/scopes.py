@@ -1,8 +1,8 @@
 """Context managers that TensorFlow programs write around their ops.
 
-`name_scope` is the one with an effect in eager mode: it prefixes the names of variables. The
-others (`device`, `control_dependencies`, ...) order or place ops in TensorFlow's graphs;
-here ops run in program order on one device, so they check their arguments and do nothing.
+Only `name_scope` has an effect in eager mode: it prefixes the names of variables. The others (`device`,
+`control_dependencies`, ...) order or place ops in TensorFlow's graphs; here ops run in program order on one device,
+so they check their arguments and do nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _prefix(outer: str, name: str) -> str:
 
 
 _prefixes = _core.Setting("", _prefix)
-creators = stack()  # of all open `variable_creator_scope`s
+creators = stack()  # the creators of all open `variable_creator_scope`s
 
 
 def executing_eagerly() -> bool:
@@ -48,12 +48,12 @@ def inside_function() -> bool:
 
 
 def current_scope() -> str:
-    """The prefix of names made now: `""`, or such as `"model/layer/"`."""
+    """The current prefix of names: `""`, or e.g. `"model/layer/"`."""
     return _prefixes.now()
 
 
 def get_current_name_scope() -> str:
-    """The name scope of the block, without the last slash: `"model/layer"`, or `""`.
+    """The current name scope, without the last slash: `"model/layer"`, or `""`.
 
     >>> import gradtape as tf
     >>> with tf.name_scope("model"):
@@ -66,15 +66,14 @@ def get_current_name_scope() -> str:
 class name_scope(_core.Scope):
     """Prefixes the names of variables made inside it; also a decorator.
 
-    Entering gives the whole prefix. A name that ends in "/" is taken as the whole prefix, and
-    an empty name goes back to no prefix. The same object can be entered again, also inside
-    itself.
+    Entering returns the whole prefix. A name that ends in "/" is used as the whole prefix, and an empty name resets
+    it. The same object can be entered again, also inside itself.
 
     Args:
       name: the name of the scope.
 
     Raises:
-      ValueError: if `name` is no string.
+      ValueError: if `name` is not a string.
 
     >>> from gradtape._src.base.scopes import name_scope
     >>> with name_scope("model"), name_scope("layer") as prefix:
@@ -125,16 +124,16 @@ def control_dependencies(control_inputs: Any) -> AbstractContextManager:
 def init_scope() -> AbstractContextManager:
     """Leaves the function being traced and pauses the tapes; keeps the name scope.
 
-    For code that must run once and now, such as making a variable's first value.
+    For code that must run once and at once, such as computing a variable's initial value.
     """
     return aside()
 
 
 def variable_creator_scope(variable_creator: Callable) -> AbstractContextManager:
-    """Routes the making of variables through `variable_creator(next_creator, **kwargs)`.
+    """Routes the creation of variables through `variable_creator(next_creator, **kwargs)`.
 
-    The last scope opened is asked first. It returns the variable, usually from
-    `next_creator(**kwargs)` with some keyword changed.
+    The innermost scope is called first. It returns the variable, usually from `next_creator(**kwargs)` with some
+    argument changed.
     """
     return creators.to(variable_creator)
 
@@ -150,7 +149,7 @@ def create_variable(make: Callable, **kwargs: Any) -> Any:
 
 
 def group(*inputs: Any, **kwargs: Any) -> None:
-    """Does nothing: the ops given have run already."""
+    """Does nothing: the ops have already run."""
 
 
 def no_op(name: str | None = None) -> None:

@@ -1,8 +1,7 @@
 """Shapes and signatures: `TensorShape`, `TensorSpec` and static broadcasting.
 
-Nothing here looks at values. `TensorShape` is what `t.shape` returns, so it is built on
-every access and kept small: one slot, a tuple of sizes (None for an unknown size), or None
-for an unknown rank.
+Nothing here reads values. `TensorShape` is what `t.shape` returns, so it is created on every access and kept small:
+one slot, a tuple of sizes (None for an unknown size), or None for an unknown rank.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ class TensorShape:
 
     @staticmethod
     def _from_dims(dims: Dims) -> TensorShape:
-        """A shape from a tuple known to be right: the native core's way in, unchecked."""
+        """A shape from a tuple that is known to be valid: unchecked, for the native core."""
         shape = _new(TensorShape)
         shape._dims = dims
         return shape
 
-    # --- what it is ------------------------------------------------------------------------
+    # --- properties -----------------------------------------------------------------------
 
     @property
     def rank(self) -> int | None:
@@ -109,7 +108,7 @@ class TensorShape:
         return len(self._dims)
 
     def __bool__(self) -> bool:
-        # The shape of a scalar is true: it is known. False means "no shape".
+        # The shape of a scalar is true, because it is known; false means an unknown shape.
         return self._dims is not None
 
     def __iter__(self) -> Iterator[Any]:  # int, or None where it is not known
@@ -189,7 +188,7 @@ class TensorShape:
             raise ValueError(f"Shapes {self} and {as_shape(other)} are incompatible")
 
     def merge_with(self, other: Any) -> TensorShape:
-        """The shape that knows what either knows; ValueError if they contradict."""
+        """The shape with every size that is known to either; ValueError if they contradict each other."""
         other = as_shape(other)
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {other} are not compatible")
@@ -280,12 +279,12 @@ def unknown_shape(rank: int | None = None) -> TensorShape:
 
 
 def dimension_value(dimension: Any) -> Any:
-    """`tf.compat.dimension_value`: the size of a `Dimension`; anything else as it is."""
+    """`tf.compat.dimension_value`: the size of a `Dimension`; anything else unchanged."""
     return dimension.value if isinstance(dimension, Dimension) else dimension
 
 
 def _as_dims(dims: Any) -> Dims | None:
-    """What a shape was given as, checked: a tuple of ints and Nones, or None."""
+    """A given shape, checked: a tuple of ints and Nones, or None."""
     if dims is None:
         return None
     if isinstance(dims, TensorShape):
@@ -300,7 +299,7 @@ def _as_dims(dims: Any) -> Dims | None:
         try:
             return tuple([size_of(d, "TensorShape") for d in dims])
         except TypeError:
-            # A 0-d array or tensor has __iter__ and refuses; it is one size.
+            # A 0-d array or tensor has an __iter__ that raises; it is a single size.
             if getattr(dims, "ndim", None) != 0:
                 raise
     return (size_of(dims, "TensorShape"),)
@@ -314,7 +313,7 @@ def _bad_size(size: Any) -> TypeError:
 
 
 def _item_of_unknown(key: Any) -> Any:
-    """An item or slice of a shape of unknown rank: as much as can be said."""
+    """An item or slice of a shape of unknown rank, as far as it is known."""
     if not isinstance(key, slice):
         return None
     if key.step is not None:
@@ -347,7 +346,7 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
         elif a == 1:
             out.append(b)
         elif a is None or b is None:
-            # The unknown size must turn out to be 1 or the other one: the result is known.
+            # The unknown size must be 1 or equal the other one, so the result is known.
             out.append(b if a is None else a)
         else:
             raise ValueError(
@@ -359,7 +358,7 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
 
 
 class DenseSpec(TypeSpec):
-    """What something with a shape, an element type and perhaps a name looks like: tensors, and what is taken for them."""
+    """The spec of a value with a shape, an element type and perhaps a name: tensors, and values treated as tensors."""
 
     __slots__ = ("_shape", "_dtype", "_name")
 
@@ -388,7 +387,7 @@ class DenseSpec(TypeSpec):
 
 
 class TensorSpec(DenseSpec, BatchableTypeSpec):
-    """What a tensor looks like: shape, dtype and an optional name. Immutable.
+    """The spec of a tensor: shape, dtype and an optional name. Immutable.
 
     Describes the arguments of a `function` (`input_signature`) and of datasets.
 
@@ -431,13 +430,13 @@ class TensorSpec(DenseSpec, BatchableTypeSpec):
         return Tensor
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether the tensor, or a tensor of the spec, fits this description."""
+        """Whether the tensor, or a tensor of the spec, fits this spec."""
         if not isinstance(spec_or_value, TensorSpec) and not _is_tensor_like(spec_or_value):
             return False
         return self._dtype == spec_or_value.dtype and self._shape.is_compatible_with(spec_or_value.shape)
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Whether all this describes is also described by `other`."""
+        """Whether every tensor of this spec also fits `other`."""
         return (
             isinstance(other, TensorSpec)
             and self._name == other._name
@@ -458,7 +457,7 @@ class TensorSpec(DenseSpec, BatchableTypeSpec):
             shape = shape.most_specific_compatible_shape(other._shape)
         return TensorSpec(shape, self._dtype, self._name)
 
-    # --- a value of one tensor, which is itself ----------------------------------------------
+    # --- components: the tensor itself ---------------------------------------------
 
     @property
     def _component_specs(self) -> TensorSpec:
@@ -516,5 +515,5 @@ class TensorSpec(DenseSpec, BatchableTypeSpec):
 
 
 def _is_tensor_like(value: Any) -> bool:
-    """Tensors, variables and symbolic tensors: what has one of *our* dtypes."""
+    """Whether it is a tensor, variable or symbolic tensor: has a `dtype` of ours."""
     return isinstance(getattr(value, "dtype", None), dtypes.DType) and hasattr(value, "shape")

@@ -1,4 +1,4 @@
-"""Places in the user's program: the line that an op was called at, and the call in it."""
+"""Places in the user's program: the line that called an op, and the call in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 _HOME = os.path.realpath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 _OURS = tuple(os.path.join(_HOME, name) + os.sep for name in ("gradtape", "keras_gradtape"))
 _STANDARD = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
-# Libraries that call ops, or values, on behalf of the user.
+# Libraries that call ops, or use values, on behalf of the user.
 _BETWEEN = tuple(f"-packages{os.sep}{name}{os.sep}" for name in ("keras", "numpy"))
 
 
@@ -22,14 +22,14 @@ class Line(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is written there; empty where Python does not know, as for code that was typed in."""
+        """The source of the line; empty if Python does not know it, as for code that was typed in."""
         import linecache
 
         return linecache.getline(self.file, self.number).strip()
 
     @property
     def shown(self) -> str:
-        """The place, and what is written there."""
+        """The place and its source."""
         return f"{self}: {self.text}" if self.text else str(self)
 
     def __str__(self) -> str:
@@ -41,22 +41,22 @@ class Line(NamedTuple):
 
 
 def _cell_of(file: str) -> int | None:
-    """The number of the cell of a notebook that Python knows by this name, as of a file; None for other files."""
+    """The number of the notebook cell that Python knows under this file name; None for other files."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
 
 
 class _Files(dict[str, bool]):
-    """Whether code of a file is not the user's, by its name."""
+    """By the name of a file: whether its code is not the user's."""
 
     def __missing__(self, file: str) -> bool:
-        self[file] = known = _is_library(file)
-        return known
+        self[file] = is_library = _is_library(file)
+        return is_library
 
 
 _FILES = _Files()
-# Whether code of a file is not the user's: that of gradtape, Keras, NumPy, Python.
+# Whether the code of a file is not the user's, but gradtape's, Keras', NumPy's or Python's.
 is_library = _FILES.__getitem__
 
 
@@ -81,20 +81,20 @@ def user_line() -> Line:
 
 def line_of(error: BaseException) -> Line | None:
     """The innermost line of the user's program that `error` passed through."""
-    found, step = None, error.__traceback__
+    line, step = None, error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
         if not is_library(code.co_filename):
-            found = Line(code.co_filename, step.tb_lineno)
+            line = Line(code.co_filename, step.tb_lineno)
         step = step.tb_next
-    return found
+    return line
 
 
 # ---- for messages: the part of a line that was running ----------------------------------------------
 
 
 def users_level() -> int:
-    """The `stacklevel` with which whoever calls this warns about the user's line."""
+    """The `stacklevel` with which the caller's warning points at the user's line."""
     level, frame = 1, sys._getframe(1)
     while frame is not None and is_library(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
@@ -102,8 +102,8 @@ def users_level() -> int:
 
 
 def _columns(code: Any, instruction: int) -> tuple[int, str, int, int]:
-    """The line of an instruction, what is written there, and which part of it the instruction is: none, if that is
-    not known, and up to the end of the line, if it goes on in the next one."""
+    """The line number of an instruction, its source, and the columns of the instruction: none if they are not
+    known, and up to the end of the line if it continues on the next one."""
     import linecache
 
     line, end, first, last = next(itertools.islice(code.co_positions(), max(instruction, 0) // 2, None))
@@ -116,7 +116,7 @@ def _columns(code: Any, instruction: int) -> tuple[int, str, int, int]:
 
 
 def called() -> str:
-    """What the user's program is calling, as it is written there (`tf.math.reduce_sum`); empty, if that is not known."""
+    """The source of the call that the user's program is making (`tf.math.reduce_sum`); empty if it is not known."""
     import ast
     import linecache
 
@@ -134,26 +134,26 @@ def called() -> str:
     lines[-1] = lines[-1][:last]  # columns are counted in bytes
     lines[0] = lines[0][first:]
     try:
-        found = ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
+        expression = ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
     except SyntaxError:
         return ""
-    return ast.unparse(found.func) if isinstance(found, ast.Call) else ""
+    return ast.unparse(expression.func) if isinstance(expression, ast.Call) else ""
 
 
 def trail(error: BaseException, is_part: Any = None) -> list[str]:
-    """The lines of the user's program that `error` passed through, with what is written there, and the call marked.
+    """The lines of the user's program that `error` passed through, with their source, and the call marked.
 
-    `is_part` says whether a function is a part of the one before it, as the body of a loop that AutoGraph has made.
+    `is_part` says whether a function is part of the one before it, such as the body of a loop made by AutoGraph.
     """
-    found: list[tuple[str, list[str]]] = []
+    steps: list[tuple[str, list[str]]] = []
     step = error.__traceback__
     while step is not None:
         code, step_now, step = step.tb_frame.f_code, step, step.tb_next
         if is_library(code.co_filename):
             continue
         name = code.co_name
-        if is_part is not None and is_part(code) and found:
-            name = found.pop()[0]
+        if is_part is not None and is_part(code) and steps:
+            name = steps.pop()[0]
         line, text, first, last = _columns(code, step_now.tb_lasti)
         shown = [f'    File "{code.co_filename}", line {line or step_now.tb_lineno}, in {name}']
         if text:
@@ -161,5 +161,5 @@ def trail(error: BaseException, is_part: Any = None) -> list[str]:
             indent = len(text) - len(text.lstrip())
             if first < last and (first, last) != (indent, len(text)):
                 shown.append(" " * (8 + first - indent) + "^" * (last - first))
-        found.append((name, shown))
-    return [line for _, lines in found for line in lines]
+        steps.append((name, shown))
+    return [line for _, lines in steps for line in lines]

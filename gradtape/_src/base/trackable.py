@@ -1,4 +1,4 @@
-"""What variables and modules have in common: checkpoints look into them (`gradtape/train/trackable.py`)."""
+"""The common base of variables and modules, which checkpoints look into (`gradtape/train/trackable.py`)."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,19 +12,19 @@ class Trackable:
     __slots__ = ()
 
     def _no_dependency(self, value: T) -> T:
-        """A value that is to be set as an attribute and need not be saved: as it is, for a checkpoint looks later."""
+        """A value to be set as an attribute without being saved; returned unchanged, since checkpoints look later."""
         return value
 
-    # What Keras 2 calls as it makes parts of an object. A checkpoint finds them by itself, later.
+    # Keras 2 calls these when it creates parts of an object. A checkpoint finds the parts by itself, later.
 
     def _add_variable_with_custom_getter(
         self, name: str, getter: Callable[..., T], overwrite: bool = False, **kwargs: Any
     ) -> T:
-        """The variable that `getter` makes."""
+        """The variable that `getter` creates."""
         return getter(name=name, **kwargs)
 
     def _track_trackable(self, trackable: T, name: str, overwrite: bool = False) -> T:
-        """A part of the object: as it is."""
+        """A part of the object; returned unchanged."""
         return trackable
 
     def _maybe_initialize_trackable(self) -> None:
@@ -35,4 +35,4 @@ class Trackable:
 
 
 class AutoTrackable(Trackable):
-    """One whose attributes a checkpoint follows."""
+    """An object whose attributes a checkpoint follows."""

@@ -1,9 +1,10 @@
 """`TypeSpec`: the type of a composite tensor, and how it is flattened to tensors and rebuilt from them.
 
-A subclass says four things, in TensorFlow's words: the class of its values (`value_type`), itself as a nest of plain
-things (`_serialize`), the specs of the tensors in a value (`_component_specs`), and the way there and back
-(`_to_components`, `_from_components`). Everything else follows. `nest` with `expand_composites`, functions, control flow,
-tapes and datasets know such values in this way only; `gradtape/_src/tensors/composite.py` has the base of the values.
+A subclass defines, under TensorFlow's names: the class of its values (`value_type`), its own arguments
+(`_serialize`), the specs of the tensors in a value (`_component_specs`), and the conversions in both directions
+(`_to_components`, `_from_components`). Everything else follows from these. `nest` with `expand_composites`,
+functions, control flow, tapes and datasets use such values only in this way; the base class of the values is in
+`gradtape/_src/tensors/composite.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gradtape._src.base import nest
 
 
 class TypeSpec:
-    """What values of a kind look like: the arguments and results of functions, elements of datasets, values of loops.
+    """The spec of a kind of values: arguments and results of functions, elements of datasets, values of loops.
 
     >>> import gradtape as tf
     >>> isinstance(tf.TensorSpec([2]), tf.TypeSpec)
@@ -29,7 +30,7 @@ class TypeSpec:
     __slots__ = ("_cached_key",)
     _cached_key: tuple
 
-    # Whether `nest` takes it apart where it expands composites.
+    # Whether `nest` takes it apart when it expands composites.
     _is_composite = True
 
     def __init__(self) -> None:
@@ -38,20 +39,20 @@ class TypeSpec:
                 f"Can't instantiate abstract class {type(self).__name__}. Hint: tf.TensorSpec(shape, dtype)."
             )
 
-    # ---- what a subclass says ---------------------------------------------------------------------
+    # ---- what a subclass defines ------------------------------------------------------------------
 
     @property
     def value_type(self) -> Any:
-        """The class of the values."""
+        """The class of the values it describes."""
         raise NotImplementedError(f"{type(self).__name__}.value_type")
 
     def _serialize(self) -> tuple:
-        """The arguments that make this spec: a nest of plain values, shapes, types and specs."""
+        """The arguments that recreate this spec: a nest of plain values, shapes, types and specs."""
         raise NotImplementedError(f"{type(self).__name__}._serialize()")
 
     @classmethod
     def _deserialize(cls, serialization: Any) -> Any:
-        """The opposite of `_serialize`."""
+        """The inverse of `_serialize`."""
         return cls(*serialization)
 
     @property
@@ -60,11 +61,11 @@ class TypeSpec:
         raise NotImplementedError(f"{type(self).__name__}._component_specs()")
 
     def _to_components(self, value: Any) -> Any:
-        """The tensors that a value is made of: a nest of the form of `_component_specs`."""
+        """The tensors of a value: a nest with the structure of `_component_specs`."""
         raise NotImplementedError(f"{type(self).__name__}._to_components()")
 
     def _from_components(self, components: Any) -> Any:
-        """The value that is made of these tensors."""
+        """The value made of these tensors."""
         raise NotImplementedError(f"{type(self).__name__}._from_components()")
 
     # ---- against other specs ----------------------------------------------------------------------
@@ -109,7 +110,7 @@ class TypeSpec:
         return self._deserialize(found)
 
     def most_specific_compatible_type(self, other: Any) -> Any:
-        """As `most_specific_common_supertype([other])`, but ValueError if there is none."""
+        """The same as `most_specific_common_supertype([other])`, but ValueError if there is none."""
         result = self.most_specific_common_supertype([other])
         if result is None:
             raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
@@ -124,7 +125,7 @@ class TypeSpec:
         return self._deserialize(nest.map_structure(relaxed, self._serialize()))
 
     def _without_tensor_names(self) -> Any:
-        """This spec, with TensorSpecs that have no names."""
+        """This spec, with TensorSpecs without names."""
 
         def unnamed(x: Any) -> Any:
             return x._without_tensor_names() if isinstance(x, TypeSpec) else x
@@ -135,7 +136,7 @@ class TypeSpec:
 
     @property
     def _flat_tensor_specs(self) -> list:
-        """The specs of the tensors that `_to_tensor_list` gives."""
+        """The specs of the tensors that `_to_tensor_list` returns."""
         return nest.flatten(self._component_specs, expand_composites=True)
 
     def _to_tensor_list(self, value: Any) -> list:
@@ -143,10 +144,10 @@ class TypeSpec:
         return nest.flatten(self._to_components(value), expand_composites=True)
 
     def _from_tensor_list(self, tensor_list: Sequence[Any]) -> Any:
-        """The opposite of `_to_tensor_list`.
+        """The inverse of `_to_tensor_list`.
 
         Raises:
-          ValueError: if these are not tensors of such a value.
+          ValueError: if the tensors do not fit the spec.
         """
         expected = self._flat_tensor_specs
         name = self.value_type.__name__
@@ -168,7 +169,7 @@ class TypeSpec:
         packed = nest.pack_sequence_as(self._component_specs, list(tensor_list), expand_composites=True)
         return self._from_components(packed)
 
-    # ---- words of tf.data in TensorFlow 1 ---------------------------------------------------------
+    # ---- tf.data in TensorFlow 1 ----------------------------------------------------------
 
     def _to_legacy_output_types(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__}._to_legacy_output_types()")
@@ -179,10 +180,10 @@ class TypeSpec:
     def _to_legacy_output_classes(self) -> Any:
         return self.value_type
 
-    # ---- comparison, pickles, words ---------------------------------------------------------------
+    # ---- comparison, pickles, text ---------------------------------------------------------------
 
     def _key(self) -> tuple:
-        """What the spec is compared by: hashable."""
+        """The hashable key by which specs are compared."""
         try:
             return self._cached_key
         except AttributeError:
@@ -195,7 +196,7 @@ class TypeSpec:
 
     def __make_cmp_key(
         self, value: Any
-    ) -> Any:  # under TensorFlow's name: packages that compare otherwise use it
+    ) -> Any:  # TensorFlow's name, which packages with their own comparison use
         return _hashable(value, self)
 
     def __eq__(self, other: Any) -> Any:
@@ -249,7 +250,7 @@ class NoneTensorSpec(TypeSpec):
 
 
 class TypeSpecBatchEncoder:
-    """How values of a spec are written as tensors that can be stacked and cut; then they are batches of values."""
+    """Encodes values of a spec as tensors that can be stacked and sliced, so that they can be batched."""
 
     def batch(self, spec: Any, batch_size: int | None) -> Any:
         """The spec of a batch of values."""
@@ -260,31 +261,31 @@ class TypeSpecBatchEncoder:
         return spec._unbatch()
 
     def encode(self, spec: Any, value: Any, minimum_rank: int = 0) -> Any:
-        """A value as a nest of tensors, of at least such a rank."""
+        """A value as a nest of tensors of at least this rank."""
         return spec._to_batched_tensor_list(value) if minimum_rank else spec._to_tensor_list(value)
 
     def decode(self, spec: Any, encoded_value: Any) -> Any:
-        """The value that is written so."""
+        """The value encoded by these tensors."""
         return spec._from_tensor_list(encoded_value)
 
     def encoding_specs(self, spec: Any) -> Any:
-        """The specs of what `encode` gives."""
+        """The specs of the results of `encode`."""
         return spec._flat_tensor_specs
 
 
 class BatchableTypeSpec(TypeSpec):
-    """A spec whose values can be stacked, cut and concatenated as lists of tensors."""
+    """A spec whose values can be stacked, sliced and concatenated as lists of tensors."""
 
     __slots__ = ()
 
     __batch_encoder__: Any = TypeSpecBatchEncoder()
 
     def _batch(self, batch_size: int | None) -> Any:
-        """The spec of `batch_size` values; None if their number is not known."""
+        """The spec of `batch_size` values; None if their number is unknown."""
         raise NotImplementedError(f"{type(self).__name__}._batch")
 
     def _unbatch(self) -> Any:
-        """The spec of one value of those that this spec describes."""
+        """The spec of one of the values in a batch that this spec describes."""
         raise NotImplementedError(f"{type(self).__name__}._unbatch")
 
     @property
@@ -298,20 +299,20 @@ class BatchableTypeSpec(TypeSpec):
     def _to_batched_tensor_list(self, value: Any) -> list:
         """The same for a batch: every tensor has at least one axis."""
         components = self._to_components(value)
-        found = nest.flatten(
+        tensors = nest.flatten(
             nest.map_structure(lambda s, v: encoded(s, v, 1), self._component_specs, components)
         )
-        if any(t.shape.rank == 0 for t in found):
+        if any(t.shape.rank == 0 for t in tensors):
             raise ValueError(
                 f"While converting {value} to a list of tensors for batching, found a scalar item which cannot be batched."
             )
-        return found
+        return tensors
 
     def _from_compatible_tensor_list(self, tensor_list: Sequence[Any]) -> Any:
         items = iter(tensor_list)
         return self._from_components(nest.map_structure(lambda s: decoded(s, items), self._component_specs))
 
-    # Batches of values, as datasets make and cut them.
+    # Batches of values, as datasets make and slice them.
 
     def _stacked(self, values: Sequence[Any]) -> Any:
         """Values of this spec as one batch."""
@@ -333,13 +334,13 @@ class BatchableTypeSpec(TypeSpec):
 
 
 def _encoder(spec: Any) -> Any:
-    # Of its own: one that TypeSpecs share asks the spec for its tensor list, which asks for this.
-    found = getattr(spec, "__batch_encoder__", None)
-    return None if type(found) is TypeSpecBatchEncoder else found
+    # Its own encoder: the shared one of TypeSpecs calls `_to_tensor_list`, which calls this.
+    encoder = getattr(spec, "__batch_encoder__", None)
+    return None if type(encoder) is TypeSpecBatchEncoder else encoder
 
 
 def encoded_specs(spec: Any) -> list:
-    """The specs of the tensors that a value of this spec is written as."""
+    """The specs of the tensors that encode a value of this spec."""
     encoder = _encoder(spec)
     if encoder is None:
         return spec._flat_tensor_specs
@@ -347,7 +348,7 @@ def encoded_specs(spec: Any) -> list:
 
 
 def encoded(spec: Any, value: Any, minimum_rank: int = 0) -> list:
-    """A value as a flat list of tensors that can be stacked and cut."""
+    """A value as a flat list of tensors that can be stacked and sliced."""
     encoder = _encoder(spec)
     if encoder is None:
         many = minimum_rank and isinstance(spec, BatchableTypeSpec)
@@ -358,7 +359,7 @@ def encoded(spec: Any, value: Any, minimum_rank: int = 0) -> list:
 
 
 def decoded(spec: Any, tensors: Iterator[Any]) -> Any:
-    """The value of a spec that is written as the next of these tensors."""
+    """The value of a spec that the next of these tensors encode."""
     encoder = _encoder(spec)
     if encoder is None:
         return spec._from_compatible_tensor_list([next(tensors) for _ in spec._flat_tensor_specs])
@@ -369,25 +370,25 @@ def decoded(spec: Any, tensors: Iterator[Any]) -> Any:
 
 # ---- the spec of a value --------------------------------------------------------------------------
 
-# What makes a tensor of a value: tensors/composite.py puts it in.
+# Converts a value to a tensor; set by tensors/composite.py.
 convert: Callable[[Any], Any] | None = None
-# What puts tensors together, and takes rows of them, by a slice or by indices.
+# Stacks tensors; and takes rows of them, by a slice or by indices.
 stack: Callable[[list], Any] | None = None
 take: Callable[[Any, Any], Any] | None = None
 
-# Classes whose values have specs that they do not know themselves: (class, spec of a value, subclasses too).
+# Classes whose values do not know their own spec: (class, function from a value to its spec, subclasses too).
 _CONVERTERS: list[tuple[type, Callable[[Any], Any], bool]] = []
 
 
 def register_type_spec_from_value_converter(
     type_object: type, converter_fn: Callable[[Any], Any], allow_subclass: bool = False
 ) -> None:
-    """From now on `type_spec_from_value` gives `converter_fn(value)` for values of a class."""
+    """Makes `type_spec_from_value` return `converter_fn(value)` for values of a class."""
     _CONVERTERS.append((type_object, converter_fn, allow_subclass))
 
 
 def type_spec_from_value(value: Any) -> Any:
-    """The spec of a value: of a tensor, of what can be converted to one, and of what is made of tensors.
+    """The spec of a value: a tensor, anything that can be converted to one, or a composite value.
 
     Raises:
       TypeError: if there is none.
@@ -396,15 +397,15 @@ def type_spec_from_value(value: Any) -> Any:
     >>> tf.type_spec_from_value([1, 2, 3])
     TensorSpec(shape=(3,), dtype=tf.int32, name=None)
     """
-    found = _spec_of(value)
-    if found is None and convert is not None:
+    spec = _spec_of(value)
+    if spec is None and convert is not None:
         try:
-            found = _spec_of(convert(value))
+            spec = _spec_of(convert(value))
         except (TypeError, ValueError):
-            found = None
-    if found is None:
+            spec = None
+    if spec is None:
         raise TypeError(f"Could not build a TypeSpec for {value} of unsupported type {type(value)}.")
-    return found
+    return spec
 
 
 def _spec_of(value: Any) -> Any:
@@ -415,7 +416,7 @@ def _spec_of(value: Any) -> Any:
         return NoneTensorSpec()
     if isinstance(value, list) and value:
         specs = [_spec_of(v) for v in value]
-        # Values that are stacked have one spec, if they are of a kind that can be stacked.
+        # Stacked values have one spec, if they are of a kind that can be stacked.
         if isinstance(specs[0], BatchableTypeSpec):
             joined = specs[0].most_specific_common_supertype(specs[1:])
             if joined is not None:

@@ -1,15 +1,15 @@
 """Runs a graph over one more leading axis: the basis of Jacobians, per-example gradients and
 `vectorized_map`.
 
-Some inputs of the graph get a new leading axis, the others stay. `replay_batched` walks over the
-nodes: a node that sees no new axis runs as it is, any other by the batching rule of its row:
+Some inputs of the graph get a new leading axis, the others do not. `replay_batched` walks over the nodes: a node
+without the new axis runs as it is, any other by the batching rule of its row:
 
   "aligned"   element-wise: the rows are lined up, broadcasting does the rest
   "leading"   the op treats leading axes as a batch; attributes that name axes are shifted by one
   a function  `rule(size, batched, operands, attrs)`, in the row
-  None        a loop over the new axis inside the program, `Rows`: right for every op
+  None        a loop over the new axis inside the program, `Rows`: correct for every op
 
-Rules are written with ops. So it works on concrete and symbolic tensors, and tapes can record it.
+Rules are written with ops, so they work on concrete and symbolic tensors, and tapes can record them.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def batched_graph(graph: Graph, batched: Sequence[bool], size: int) -> tuple[Gra
 
 
 def batch_node(node: Node, operands: list, marks: list[bool], size: int) -> Sequence[Any]:
-    """The results of a node, all with the new axis; a barrier passes on what it is given."""
+    """The results of a node, all with the new axis; a barrier passes its operands on."""
     op = node.op
     if isinstance(op, Callback):
         if op.is_barrier:
@@ -114,7 +114,7 @@ def batch_node(node: Node, operands: list, marks: list[bool], size: int) -> Sequ
 
 
 def _draws(op: Callback) -> bool:
-    """Whether the op, or one inside of it, draws random numbers: each row draws its own."""
+    """Whether the op, or one inside it, draws random numbers: each row draws its own."""
     if isinstance(op, Draw) or not op.effect:
         return op.effect
     if isinstance(op, Branches):
@@ -143,7 +143,7 @@ def broadcast_rows(x: Any, size: int) -> Any:
 
 
 def shifted(row: Any, attrs: tuple, size: int) -> tuple:
-    """Attributes of an op that sees one more leading axis."""
+    """The attributes of an op for operands with one more leading axis."""
     return tuple(
         _SHIFTS[p.kind](a, size) if p.kind in _SHIFTS else a
         for p, a in zip(row.attributes, attrs, strict=True)
@@ -193,7 +193,7 @@ class Rows(Control):
         return [ops.stack(column, 0) for column in zip(*done, strict=True)]
 
     def batch(self, operands: list, marks: list[bool], size: int) -> Sequence[Any]:
-        """Rows of rows: the new axis and the old one are walked as one."""
+        """Rows of rows: runs over the new axis and the old one as one axis."""
         folded = []
         for x, new, old in zip(operands, marks, self.marks, strict=True):
             if new and not old:
@@ -210,10 +210,10 @@ class Rows(Control):
         outputs = self.apply(operands)
 
         def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
-            wanted = [k for k, g in enumerate(gs) if g is not None]
-            backward, places = self._backward(tracked, wanted)
-            marks = [*self.marks, *(True for _ in wanted)]
-            grads = Rows(backward, marks, self.size)([*ins, *(gs[k] for k in wanted)])
+            present = [k for k, g in enumerate(gs) if g is not None]
+            backward, places = self._backward(tracked, present)
+            marks = [*self.marks, *(True for _ in present)]
+            grads = Rows(backward, marks, self.size)([*ins, *(gs[k] for k in present)])
             return [
                 None if p is None else grads[p] if m else ops.reduce_sum(grads[p], 0)
                 for p, m in zip(places, self.marks, strict=True)
@@ -222,15 +222,15 @@ class Rows(Control):
         _core.record(tuple(outputs), tuple(operands), gradients, _EVERYTHING)
         return outputs
 
-    def _backward(self, tracked: tuple[bool, ...], wanted: list[int]) -> tuple[GraphFunction, list]:
-        """The gradients of one row from its operands and cotangents; where they are among the results."""
+    def _backward(self, tracked: tuple[bool, ...], present: list[int]) -> tuple[GraphFunction, list]:
+        """The gradients of one row from its operands and cotangents, and their places among the results."""
         graph = self.function.graph
         n = len(graph.inputs)
         places: list = []
 
         def run(xs: list) -> list:
             gs: list = [None] * len(graph.outputs)
-            for k, g in zip(wanted, xs[n:], strict=True):
+            for k, g in zip(present, xs[n:], strict=True):
                 gs[k] = g
             grads = self.function.gradients(tracked, tuple(gs), tuple(xs[:n]), ())
             grads = [zeros(specs[i]) if isinstance(g, int) else g for i, g in enumerate(grads)]
@@ -241,5 +241,5 @@ class Rows(Control):
                     flat.append(densify(g))
             return flat
 
-        specs = [*specs_of(graph.inputs), *specs_of([graph.outputs[k] for k in wanted])]
+        specs = [*specs_of(graph.inputs), *specs_of([graph.outputs[k] for k in present])]
         return build(specs, run, f"gradient of {self.function.name}"), places

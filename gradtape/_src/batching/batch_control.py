@@ -1,8 +1,8 @@
 """Branches, loops and custom gradients over one more leading axis.
 
-A branch or loop whose condition is the same for all rows stays one, over batched graphs. Where
-each row has a condition of its own, branches run row by row, and loops run until the last row is
-done, while those that are done keep their values.
+A branch or loop whose condition is the same for all rows stays one branch or loop, over batched graphs. If
+each row has a condition of its own, branches run row by row, and loops run until the last row is done, while
+rows that are done keep their values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _specs(function: GraphFunction, marks: Sequence[bool], size: int) -> list[Sp
 
 
 def _all_batched(function: GraphFunction, marks: Sequence[bool], size: int) -> GraphFunction:
-    """A function over the new axis whose results all have it."""
+    """A function over the new axis, all of whose results have it."""
 
     def run(xs: list) -> list:
         ys, has = replay_batched(function.graph, xs, marks, size)
@@ -60,7 +60,7 @@ def _branches(node: Node, operands: list, marks: list[bool], size: int) -> Seque
 
 
 class BatchedLoop:
-    """A loop over the new axis of some of its inputs, and of every variable that they reach."""
+    """A loop over the new axis of some of its inputs, and of every variable that depends on them."""
 
     def __init__(self, loop: Loop, marks: Sequence[bool], size: int) -> None:
         n = loop.n
@@ -73,7 +73,7 @@ class BatchedLoop:
             if more == self.marks[:n]:
                 break
             self.marks[:n] = more
-        self.masked = own  # each row ends when its own condition says so
+        self.masked = own  # each row ends by its own condition
         self.cond, self.body = loop.cond.graph, loop.body.graph
         inputs = _specs(loop.body, self.marks, size)
         if own:
@@ -113,7 +113,7 @@ class BatchedLoop:
         return [*masked, ops.logical_and(running, go)]
 
     def operands(self, operands: Sequence[Any], marks: Sequence[bool]) -> list:
-        """The operands of the plain loop as those of this one."""
+        """The operands of the plain loop, converted to those of this one."""
         xs = [
             broadcast_rows(x, self.size) if want and not have else x
             for x, want, have in zip(operands, self.marks, marks, strict=True)
@@ -140,7 +140,7 @@ def _loop(node: Node, operands: list, marks: list[bool], size: int) -> Sequence[
 
 
 def _active(gradient: LoopGradient, marks: Sequence[bool]) -> list[bool]:
-    """Inputs with a gradient need the new axis too, as each row has a gradient of its own."""
+    """Inputs with a gradient need the new axis too, because each row has its own gradient."""
     return [m or a for m, a in zip(marks, gradient.marks, strict=True)]
 
 
@@ -148,10 +148,10 @@ def _gradient_of(
     gradient: LoopGradient, marks: Sequence[bool], size: int
 ) -> tuple[BatchedLoop, LoopGradient]:
     batched = _batched_loop(gradient.loop, _active(gradient, marks), size)
-    wanted = list(gradient.marks)
+    tracked = list(gradient.marks)
     if batched.masked:
-        wanted.insert(batched.n, False)
-    return batched, batched.loop.derivative(batched.loop.active(wanted))
+        tracked.insert(batched.n, False)
+    return batched, batched.loop.derivative(batched.loop.active(tracked))
 
 
 def _loop_with_residuals(node: Node, operands: list, marks: list[bool], size: int) -> Sequence[Any]:

@@ -48,7 +48,7 @@ class Seed(NamedTuple):
         return Units.identity(self.shape, self.dtype, self.batch)
 
     def chunk(self, start: int, count: int) -> Any:
-        """Some of the rows as a tensor."""
+        """Some of the rows, as a tensor."""
         flat = ops.one_hot(ops.range_(start, start + count), self.rows, dtype=self.dtype)
         if self.batch is None:
             return ops.reshape(flat, [count, *self.shape])
@@ -93,8 +93,8 @@ def pullback(tape: Any, y: Any, sources: list) -> Pullback | None:
 def transposed(function: GraphFunction, output: int) -> GraphFunction:
     """The pass from one source's tangent to the tangent of the target.
 
-    A backward pass is linear in its cotangent, so its own backward pass with respect to the
-    cotangent is the forward pass, wherever the cotangent is taken: zeros.
+    A backward pass is linear in its cotangent, so its own backward pass with respect to the cotangent is the
+    forward pass, whatever the value of the cotangent; here it is zero.
     """
     cached = function.tangents.get(output)
     if cached is None:
@@ -134,7 +134,7 @@ def jacobians_of(tape: Any, y: Any, sources: list) -> list:
 
 
 def _forward_is_cheaper(pull: Pullback, y: Any, sources: list) -> bool:
-    """Whether the sources have fewer elements than the target, and forward mode gives the same. Gradients
+    """Whether the sources have fewer elements than the target, and forward mode gives the same result. Gradients
     of complex numbers are conjugates, tangents are not; a custom gradient may do anything."""
     reached = [s for s, p in zip(sources, pull.places, strict=True) if p is not None]
     if any(x.dtype.is_complex for x in (y, *reached)):
@@ -175,7 +175,7 @@ def batch_jacobian_of(tape: Any, y: Any, x: Any) -> Any:
 
 
 def _sketched(tape: Any, y: Any, sources: list, shapes: list) -> list:
-    """Jacobians where only shapes matter: made-up sizes may make them larger than memory."""
+    """Jacobians when only shapes are needed: with trial sizes they might not fit into memory."""
     grads = tape._backward([y], [ops.ones(y.shape, y.dtype)], list(sources))
     return [
         None if g is None else sketch(tuple(shape), g.dtype._code, [densify(g)], linear=True)
@@ -234,7 +234,7 @@ def _all_rows(function: GraphFunction, residuals: list, seed: Seed) -> list:
 
 
 def _compiled(function: GraphFunction, marks: tuple[bool, ...], seed: Seed) -> Callable[[list], tuple]:
-    """The same as a function of the residuals alone: the rows of the identity are part of the program."""
+    """The same as a function of the residuals only: the rows of the identity are part of the program."""
     key = (seed.shape, seed.batch)
     cached = function.jacobians.get(key)
     if cached is None:

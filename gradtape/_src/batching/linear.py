@@ -1,9 +1,9 @@
 """Whether a backward pass is linear in its cotangent: only then is its transpose the forward pass.
 
-The rules of the table are linear. A custom gradient need not be: it may clip what it
-passes on, add noise, or depend on its size. Then the Jacobian is defined by its
-gradients, one unit cotangent at a time, and only reverse mode gives that. The row of an op declares
-what it is linear in (`linear=`); an op without that, unless composed of ops that have it, counts as non-linear.
+The rules of the table are linear. A custom gradient need not be: it may clip its cotangent, add noise, or
+depend on the cotangent's size. Then the Jacobian is defined by its gradients, one unit cotangent at a time,
+which only reverse mode gives. The row of an op declares the operands it is linear in (`linear=`); an op
+without this declaration counts as nonlinear, unless it is composed of ops that have it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gradtape._src.ops.table import NO_RULE, Row
 
 
 def is_linear(function: GraphFunction) -> bool:
-    """Whether the outputs are linear in the last input, as far as the ops say; cached."""
+    """Whether the outputs are linear in the last input, according to the rows of the ops; cached."""
     if function.linear is None:
         graph = function.graph
         function.linear = _linear(graph, [v is graph.inputs[-1] for v in graph.inputs])
@@ -41,14 +41,14 @@ def _linear(graph: Graph, marks: Sequence[bool]) -> bool:
         if not _node_is_linear(node, on, none):
             return False
         reached.update(node.results)
-    # What does not depend on the marked inputs is part of a linear map only if it is zero.
+    # An output that does not depend on the marked inputs is part of a linear map only if it is zero.
     return all(
         v in reached or v in nothing or _is_zero(v) for v in graph.outputs if v.dtype in DIFFERENTIABLE
     )
 
 
 def linear_sets(row: Row, count: int) -> list[list[int]]:
-    """The sets of operands in which an op is linear, as places among `count` operands of a node."""
+    """The sets of operands in which an op is linear, as indices into the `count` operands of a node."""
     if not row.linear:
         return []
     params = _params_of(row, count)
@@ -56,7 +56,7 @@ def linear_sets(row: Row, count: int) -> list[list[int]]:
 
 
 def _params_of(row: Row, count: int) -> list[int]:
-    """For each of `count` operands its position in the signature, where a list is one parameter."""
+    """For each of `count` operands, the index of its parameter in the signature, where a list is one parameter."""
     kinds = [p.kind for p in row.operands]
     longer = count - len(kinds)
     return [k for k, kind in enumerate(kinds) for _ in range(1 + longer if kind == "Operands" else 1)]

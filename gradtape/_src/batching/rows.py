@@ -16,7 +16,7 @@ from gradtape._src.graph.ir import Callback, symbolic
 
 
 def _loop(count: int, skip: int, reverse: bool, values: Sequence[Any], body: Callable) -> list:
-    """`values = body(i, values)` for the rows from `skip` on, or from the last but `skip` down."""
+    """Runs `values = body(i, values)` for the rows from `skip` on; in reverse, from the last row but `skip` down."""
 
     def step(carry: list) -> list:
         place = count - 1 - carry[0] if reverse else carry[0]

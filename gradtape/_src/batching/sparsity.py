@@ -1,10 +1,9 @@
 """Which elements of a backward pass's results depend on which elements of its cotangent.
 
-A backward pass is linear in the cotangent, so its graph says which derivatives can be
-nonzero, whatever the values are. Each value that depends on the cotangent gets a matrix of booleans:
-a row per element, a column per element of the cotangent. Where an op is not known to be sparse,
-all elements of its results are taken to depend on all elements of its operands: the pattern may be
-too large, never too small.
+A backward pass is linear in the cotangent, so its graph determines which derivatives can be nonzero, for all
+values. Each value that depends on the cotangent gets a boolean matrix: a row per element, a column per
+element of the cotangent. If an op is not known to be sparse, all elements of its results count as dependent
+on all elements of its operands: the pattern may be too large, never too small.
 """
 
 from __future__ import annotations
@@ -24,33 +23,33 @@ def pattern(graph: Graph, residuals: list, output: int) -> Any:
     """The pattern of an output with respect to the last input, as a `scipy.sparse` matrix."""
     import scipy.sparse as sparse
 
-    known: dict[Value, Any] = dict(zip(graph.inputs, residuals, strict=False))
+    values: dict[Value, Any] = dict(zip(graph.inputs, residuals, strict=False))
     seed = graph.inputs[-1]
     depends = {seed: sparse.identity(seed.size, dtype=bool, format="csr")}
     for node in graph.nodes:
         if any(v in depends for v in node.operands):
-            depends.update(zip(node.results, through(node, depends, known), strict=True))
+            depends.update(zip(node.results, through(node, depends, values), strict=True))
         elif not isinstance(node.op, Callback) and all(
-            v in known or v.constant is not None for v in node.operands
+            v in values or v.constant is not None for v in node.operands
         ):
-            operands = [known[v] if v.constant is None else v.constant for v in node.operands]
-            known.update(zip(node.results, _core.apply(node.op, operands, node.attrs), strict=True))
+            operands = [values[v] if v.constant is None else v.constant for v in node.operands]
+            values.update(zip(node.results, _core.apply(node.op, operands, node.attrs), strict=True))
     out = graph.outputs[output]
     if out not in depends:
         return sparse.csr_matrix((out.size, seed.size), dtype=bool)
     return depends[out]
 
 
-def through(node: Node, depends: dict, known: dict) -> list:
-    """The patterns of a node's results, as its row says: of the patterns of its operands, and of the
-    operands whose values are known."""
+def through(node: Node, depends: dict, values: dict) -> list:
+    """The patterns of a node's results, according to its row, from the patterns of its operands and the
+    values of operands that are known."""
     pattern = node.op.row.pattern
     if pattern == "aligned":
         return [_aligned(node, depends)]
     if pattern == "adds":
-        return [_added(node, depends, known)]
+        return [_added(node, depends, values)]
     if pattern == "moves":
-        moved = _moved(node, depends, known)
+        moved = _moved(node, depends, values)
         if moved is not None:
             return moved
     if pattern == "product":
@@ -72,16 +71,16 @@ def _aligned(node: Node, depends: dict) -> Any:
 
 
 def _positions(v: Value, first: int = 1) -> Any:
-    """The numbers of the elements, from `first`, as a tensor of doubles, which hold them exactly."""
+    """The indices of the elements, counted from `first`, as doubles, which represent them exactly."""
     return ops.convert_to_tensor(np.arange(first, first + v.size, dtype=np.float64).reshape(v.shape))
 
 
-def _value(v: Value, known: dict) -> Any:
-    return v.constant if v.constant is not None else known.get(v)
+def _value(v: Value, values: dict) -> Any:
+    return v.constant if v.constant is not None else values.get(v)
 
 
-def _moved(node: Node, depends: dict, known: dict) -> list | None:
-    """Runs the op on the numbers of the elements: 0 is where none arrives."""
+def _moved(node: Node, depends: dict, values: dict) -> list | None:
+    """Runs the op on the indices of the elements; 0 marks places that no element reaches."""
     import scipy.sparse as sparse
 
     operands = []
@@ -95,7 +94,7 @@ def _moved(node: Node, depends: dict, known: dict) -> list | None:
         elif v.dtype in DIFFERENTIABLE:
             operands.append(_zeros(v))
         else:
-            operands.append(_value(v, known))
+            operands.append(_value(v, values))
             if operands[-1] is None:
                 return None
     attrs = tuple(
@@ -115,13 +114,13 @@ def _ones(v: Value) -> Any:
     return ops.convert_to_tensor(np.ones(v.shape))
 
 
-def _added(node: Node, depends: dict, known: dict) -> Any:
-    """Runs the op's transpose on the numbers of the results: it says where each element goes."""
+def _added(node: Node, depends: dict, values: dict) -> Any:
+    """Runs the op's transpose on the indices of the results, which shows where each element goes."""
     import scipy.sparse as sparse
 
     out = node.results[0]
     operands = [
-        _zeros(v) if v in depends or v.dtype in DIFFERENTIABLE else _value(v, known) for v in node.operands
+        _zeros(v) if v in depends or v.dtype in DIFFERENTIABLE else _value(v, values) for v in node.operands
     ]
     sources = [x for x, v in zip(operands, node.operands, strict=True) if v in depends]
     if any(x is None for x in operands):
@@ -132,7 +131,7 @@ def _added(node: Node, depends: dict, known: dict) -> Any:
         for x in sources:
             tape._watch(x)
         y = _core.apply(node.op, operands, node.attrs)[0]
-    # Each element is scaled by a factor, which the ratio to the transpose of ones cancels.
+    # Each element is scaled by a factor; dividing by the transpose of ones cancels it.
     numbers, ones = (tape._backward([y], [g], sources) for g in (_positions(out), _ones(out)))
     total = None
     for v, number, one in zip((v for v in node.operands if v in depends), numbers, ones, strict=True):

@@ -1,10 +1,9 @@
-"""A sparse representation of the rows of the identity while they go through a backward pass.
+"""A sparse representation of rows of the identity on their way through a backward pass.
 
-A Jacobian runs a pass over all unit vectors at once. Element-wise ops and ops that only move
-elements leave one nonzero element in each. Such a batch is not stored as a matrix but as
-`Units`: the values, without the new axis, and for each the row that it belongs to. The work is
-that of a single pass until an op mixes elements, and an exact zero stays zero whatever it is
-multiplied by.
+A Jacobian runs a pass over all unit vectors at once. Element-wise ops, and ops that only move elements, leave
+one nonzero element in each of them. Such a batch is stored as `Units` instead of a matrix: the values,
+without the new axis, and for each value the row that it belongs to. The work is that of a single pass until
+an op mixes elements, and an exact zero stays zero whatever it is multiplied by.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from gradtape._src import ops
 from gradtape._src.base.dtypes import BY_CODE, float64
 from gradtape._src.graph.ir import Callback, Node
 
-# Masks up to this many elements are made when a Jacobian is compiled.
+# Masks of up to this many elements are constants of a compiled Jacobian.
 _FOLDED = 1 << 16
-# A batch with more terms than this is better as a matrix.
+# A batch with more terms than this is stored as a matrix.
 _MOST_TERMS = 8
 
 
 class Term(NamedTuple):
-    """A batch in which every element is zero in all rows but one: element k is `value[k]` in row
-    `places[k]`, and zero everywhere if that is -1."""
+    """A batch in which every element is zero in all rows but one: element k is `value[k]` in row `places[k]`,
+    and zero everywhere if `places[k]` is -1."""
 
     value: Any
     places: np.ndarray
@@ -70,7 +69,7 @@ def _sum(tensors: list) -> Any:
 
 
 def through(node: Node, operands: list, marks: list[bool]) -> list | None:
-    """The results of a node if they are known to be sparse, or cheap; None if the rows are needed."""
+    """The results of a node if they are sparse, or cheap to compute; None if the rows are needed."""
     moving = [k for k, m in enumerate(marks) if m]
     if isinstance(node.op, Callback) or not all(isinstance(operands[k], Units) for k in moving):
         return None
@@ -105,7 +104,7 @@ def _joined(terms: list[Term], size: int) -> list:
 
 
 def _all(parts: list, size: int) -> list | None:
-    """The sum of a node's results for each term: terms, or tensors with the rows."""
+    """The sum of a node's results over the terms: as terms, or as tensors with all rows."""
     if any(p is None for p in parts):
         return None
     if all(isinstance(p, Term) for p in parts):
@@ -114,8 +113,8 @@ def _all(parts: list, size: int) -> list | None:
 
 
 def _elementwise(node: Node, operands: list, moving: list[int]) -> list[Term]:
-    """A pass is linear in its seed: terms go through one by one, with the other operands that depend
-    on it set to zero; and zero stays zero."""
+    """A pass is linear in its seed, so terms go through one by one, with the other operands that depend on
+    the seed set to zero; zero stays zero."""
     shape = node.results[0].shape
     if len({len(operands[k].terms) for k in moving}) == 1 and all(
         np.array_equal(a.places, b.places)
@@ -144,7 +143,7 @@ def _elementwise(node: Node, operands: list, moving: list[int]) -> list[Term]:
 
 
 def _moved(node: Node, terms: list[Term]) -> list[Term]:
-    """The rows that elements belong to move like the elements."""
+    """The row indices move like the elements."""
     numbers = [ops.convert_to_tensor(t.places + 1.0) for t in terms]
     kinds = [p.kind for p in node.op.row.attributes]
     attrs = tuple(float64 if k == "Dtype" else a for k, a in zip(kinds, node.attrs, strict=True))
@@ -163,7 +162,7 @@ def _product(node: Node, operands: list, which: int, term: Term, size: int) -> A
         w = ops.transpose(other, [1, 0]) if other_flipped else other
         return ops.expand_dims(ops.transpose(term.value, [1, 0]), 2) * ops.expand_dims(w, 1)
     if term.places.shape[int(flipped != (which == 0))] == 1:
-        # A product over one element is an outer product, which mixes nothing.
+        # A product over an axis of one element is an outer product: no elements are mixed.
         xs = [term.value, other] if which == 0 else [other, term.value]
         places = term.places.T if flipped else term.places
         return Term(_core.apply(node.op, xs, node.attrs)[0], np.broadcast_to(places, node.results[0].shape))
@@ -171,7 +170,7 @@ def _product(node: Node, operands: list, which: int, term: Term, size: int) -> A
 
 
 def _total(node: Node, term: Term, size: int) -> Any:
-    """The sum of all elements: row k has element k alone, times its factor in the sum."""
+    """The sum of all elements: in row k it is element k, times its factor in the sum."""
     if not np.array_equal(term.places.reshape(-1), np.arange(size)):
         return None
     ones = ops.ones(term.value.shape, float64)

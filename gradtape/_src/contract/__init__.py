@@ -1,1 +1,1 @@
-"""The contract every op keeps: its samples as calls, and the checks. `gradtape.testing` is the way in."""
+"""The contract that every op is tested for: samples as calls, and the checks. Use it through `gradtape.testing`."""

@@ -1,4 +1,4 @@
-"""Checks of batching: an op over a new leading axis gives what it gives row by row."""
+"""Checks of batching: an op over a new leading axis gives the same results as row by row."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SIZE = 3
 
 
 def _other(array: np.ndarray) -> np.ndarray:
-    """An array that makes sense where `array` does: its elements in another order."""
+    """Another array that is valid wherever `array` is: its elements in another order."""
     return array.reshape(-1)[::-1].reshape(array.shape)
 
 
 def other_operands(case: Case) -> list[np.ndarray]:
-    """Other operands; indices in another order may be wrong ones, then they stay."""
+    """Other operands; indices that would be invalid in another order stay."""
     some = [_other(a) for a in case.arrays]
     try:
         case.call([tensor(a, d) for a, d in zip(some, case.dtypes, strict=True)])
@@ -60,7 +60,7 @@ def _check(case: Case) -> Iterator[str]:
 
 
 def batching(row: Row) -> Iterator[str]:
-    """Every row of the table runs over a new axis, by a rule or by a loop."""
+    """Checks that every row of the table runs over a new axis, by a rule or a loop."""
     if row.shape_from_values is True:
         return
     types = allowed(row)

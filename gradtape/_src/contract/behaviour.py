@@ -22,15 +22,15 @@ _EVERYTHING = (1 << 64) - 1
 
 
 def _kind(array: np.ndarray) -> str:
-    """NumPy's letter for the kind of type; how wide an integer is, a reference need not know."""
+    """NumPy's letter for the kind of type; the width of integers is not compared with references."""
     return {"u": "i"}.get(array.dtype.kind, array.dtype.kind)
 
 
 def _in_range(expected: np.ndarray, dtype: DType) -> np.ndarray:
-    """A reference's value as the type of the result has it.
+    """A reference's value, converted to the type of the result.
 
-    NumPy adds up small integers in large ones, ours wrap around. A reference's largest double
-    stands for the largest number of the type.
+    NumPy sums small integers in large ones, ours wrap around. A reference's largest double represents the largest
+    number of the type.
     """
     if dtype.is_integer and expected.dtype.kind in "iu":
         return expected.astype(dtype.as_numpy_dtype)
@@ -56,7 +56,7 @@ def _check_value(case: Case) -> Iterator[str]:
 
 
 class _Trace:
-    """Stands for a tensor without a value; notes the last call it took part in."""
+    """Stands in for a tensor without a value, and records the last call with it."""
 
     def __init__(self) -> None:
         self.calls: list[tuple] = []
@@ -73,7 +73,7 @@ def _check_inferred(case: Case) -> Iterator[str]:
     try:
         inferred = case.call(case.symbols(_Trace()))
     except (errors.UnimplementedError, errors.Untraceable):
-        return  # an op written in Python: it runs on values alone
+        return  # an op written in Python, which only runs on values
     if len(actual) != len(inferred) and not row.shape_from_values:
         yield f"{row.name}: inferred results in {case.where}: expected {len(actual)}, got {len(inferred)}"
         return
@@ -85,7 +85,7 @@ def _check_inferred(case: Case) -> Iterator[str]:
 
 
 def _check_unchanged(case: Case) -> Iterator[str]:
-    """Operands keep their values, and results share no memory that NumPy can write to."""
+    """Checks that operands keep their values, and results share no memory that NumPy can write to."""
     arrays = [np.array(a) for a in case.arrays]
     given = [tensor(a, d) if d is dtypes.bfloat16 else a for a, d in zip(arrays, case.dtypes, strict=True)]
     operands = case.tensors()
@@ -105,14 +105,14 @@ def _check_unchanged(case: Case) -> Iterator[str]:
 
 
 def _kind_of_call(row: Row, operands: list, attrs: tuple) -> tuple:
-    """Calls that the engine takes to read the same values (`kind_of_call` in core/py/record.cpp)."""
+    """The key of calls that the engine assumes to read the same values (`kind_of_call` in core/py/record.cpp)."""
     ranks = () if row.kind == "elementwise" else tuple(len(x.shape) for x in operands)
     shown = [len(a) if isinstance(a, tuple) else a if isinstance(a, (bool, DType)) else None for a in attrs]
     return len(operands), tuple(x.dtype.is_complex for x in operands), ranks, tuple(shown)
 
 
 def reads(row: Row) -> Iterator[str]:
-    """The engine asks a rule once for each kind of call what it reads, and keeps no more than that."""
+    """Checks that a rule reads the same values in all calls of a kind: the engine asks only once, and keeps no more."""
     seen: dict[tuple, tuple[tuple, str]] = {}
     for case in smooth(row, [d for d in allowed(row) if d.is_floating or d.is_complex]):
         probe, operands = _Trace(), case.tensors()
@@ -150,8 +150,8 @@ def _raises(row: Row, what: str, expected: Any, fragment: str, call: Callable[[]
         call()
     except Exception as e:
         if not isinstance(e, expected) or fragment not in str(e):
-            wanted = f"{shown} with {fragment!r}" if fragment else shown
-            yield f"{row.name}: error of {what}: expected {wanted}, got {type(e).__name__}: {e}"
+            outcome = f"{shown} with {fragment!r}" if fragment else shown
+            yield f"{row.name}: error of {what}: expected {outcome}, got {type(e).__name__}: {e}"
     else:
         yield f"{row.name}: error of {what}: expected {shown}, but nothing was raised"
 
@@ -166,7 +166,7 @@ def _stated_errors(row: Row) -> Iterator[str]:
 
 
 def _derived_errors(row: Row) -> Iterator[str]:
-    """Wrong calls that are wrong for every op of such a signature."""
+    """Calls that are wrong for every op with such a signature."""
     case = next(cases(row, allowed(row)), None)
     if case is None:
         return
@@ -199,7 +199,7 @@ def _derived_errors(row: Row) -> Iterator[str]:
         for k, d in zip(common, [dtypes.float32, *[dtypes.float64] * len(common)], strict=False):
             mixed[k] = tensor(np.ones(case.arrays[k].shape), d)
         what = "float32 and float64 operands"
-        # TensorFlow's division looks at the types in Python already
+        # TensorFlow's division checks the types in Python.
         either = (errors.InvalidArgumentError, TypeError)
         yield from _raises(row, what, either, "", lambda: case.call(mixed))
 

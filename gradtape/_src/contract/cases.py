@@ -1,7 +1,7 @@
-"""Samples of a row as arrays and calls: what the checks run on.
+"""Samples of a row as arrays and calls: the inputs of the checks.
 
-A sample (`gradtape._src.ops.samples`) describes operands; a `Case` is a sample in one element type
-with random values of a fixed seed, so that a failure comes back when the test is run again.
+A sample (`gradtape._src.ops.samples`) describes operands; a `Case` is a sample in one element type with random
+values from a fixed seed, so that failures can be reproduced.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gradtape._src.tensors import stored, text
 
 _RANGE = (-2.0, 2.0)
 _LARGE = 1000  # the number of the first large sample
-# Element types in which a reference computes: NumPy's half precision would bring errors of its own.
+# Element types in which a reference computes: NumPy's half precision would add errors of its own.
 _WIDE = {"float16": np.float64, "bfloat16": np.float64, "float32": np.float64, "complex64": np.complex128}
 _WIDER = {
     dtypes.float16: dtypes.float64,
@@ -33,24 +33,24 @@ _WIDER = {
 
 
 class Unfit(Exception):
-    """A sample that has no meaning in an element type: 0.5 as an integer."""
+    """A sample that makes no sense in an element type, such as 0.5 as an integer."""
 
 
 class Case:
     """One sample of a row in one element type, ready to be called.
 
     Attributes:
-      arrays, dtypes, names: the operands, those of a list one by one (`values[1]`).
+      arrays, dtypes, names: the operands, with lists flattened (`values[1]`).
     """
 
     def __init__(self, row: Row, number: int, sample: Sample, dtype: DType, strict: bool = True) -> None:
         self.row, self.number, self.sample, self.dtype = row, number, sample, dtype
         rng = np.random.default_rng([zlib.crc32(row.name.encode()), number])
         self.arrays: list[Any] = []
-        self.dtypes: list[Any] = []  # None for what is no tensor
+        self.dtypes: list[Any] = []  # None for operands that are not tensors
         self.names: list[str] = []
         self.params: list[Param] = []
-        self.given: list[Any] = []  # what the sample says of each operand
+        self.given: list[Any] = []  # the sample's description of each operand
         self._lists: list[tuple[Param, int | None]] = []
         for param, given in zip(row.operands, _given(row, sample), strict=False):
             is_list = param.kind == "Operands" and isinstance(given, (list, tuple))
@@ -97,7 +97,7 @@ class Case:
         ]
 
     def keywords(self, operands: list[Any]) -> dict[str, Any]:
-        """The arguments of a call, by name: operands need not come first in a signature."""
+        """The arguments of a call, by name, since operands need not come first in a signature."""
         left = list(operands)
         named: dict[str, Any] = {}
         for param, count in self._lists:
@@ -113,7 +113,7 @@ class Case:
         return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
     def reference(self) -> tuple:
-        """What NumPy computes, in double precision."""
+        """The results of NumPy, in double precision."""
         wide = [
             a.astype(_WIDE.get(d.name, a.dtype)) if d is not None else a
             for a, d in zip(self.arrays, self.dtypes, strict=True)
@@ -125,9 +125,9 @@ class Case:
         return tuple(np.asarray(o) for o in out) if self.row.many else (np.asarray(out),)
 
 
-def cases(row: Row, wanted: list[DType], samples: Any = None, first: int = 0) -> Iterator[Case]:
-    """Every sample of `row` in each of the element types in which it makes sense."""
-    for dtype in wanted:
+def cases(row: Row, types: list[DType], samples: Any = None, first: int = 0) -> Iterator[Case]:
+    """Every sample of `row`, in each element type in which it makes sense."""
+    for dtype in types:
         for number, sample in enumerate(row.samples if samples is None else samples, first):
             try:
                 yield Case(row, number, sample, dtype)
@@ -136,7 +136,7 @@ def cases(row: Row, wanted: list[DType], samples: Any = None, first: int = 0) ->
 
 
 def large_cases(row: Row, dtype: DType) -> Iterator[Case]:
-    """Samples that take a kernel through its vector loops and their remainders; written by no row."""
+    """Samples that exercise a kernel's vector loops and their remainders; not written in any row."""
     if row.kind == "elementwise":
         ranges = [_range_of(given) for given in row.samples[0].operands]
         rest = len(ranges) - 1
@@ -154,7 +154,7 @@ def large_cases(row: Row, dtype: DType) -> Iterator[Case]:
 
 
 def _range_of(given: Any) -> Any:
-    """The least and the largest of random numbers; None for given ones."""
+    """The limits of random numbers; None for given values."""
     if isinstance(given, Inside):
         return given.lo, given.hi
     return _RANGE if _is_shape(given) else None
@@ -165,14 +165,14 @@ def has_common_type(row: Row) -> bool:
 
 
 def allowed(row: Row) -> list[DType]:
-    """The element types of a row; float32 stands for all when no operand has the common type."""
+    """The element types of a row; only float32 if no operand has the common type."""
     if not has_common_type(row):
         return [dtypes.float32]
     return [d for d in dtypes.BY_CODE if row.dtypes >> d._code & 1 and d._code not in dtypes.HELD]
 
 
 def tensor(array: np.ndarray, dtype: DType) -> Any:
-    """A tensor with a copy of `array`; bfloat16 values come as float32."""
+    """A tensor with a copy of `array`; bfloat16 values are passed as float32."""
     array = np.asarray(array)
     if dtype is dtypes.string:
         return text.make(
@@ -212,8 +212,8 @@ def _is_shape(given: Any) -> bool:
 
 
 def _operand(given: Any, param: Param, dtype: DType, rng: Any, strict: bool) -> tuple[Any, DType | None]:
-    """The value and element type of one operand; not strict: what is no description stays as it is."""
-    wrong = not strict and isinstance(given, Inside)  # floats where others belong, said on purpose
+    """The value and element type of one operand; unless `strict`, anything but a description is used as it is."""
+    wrong = not strict and isinstance(given, Inside)  # floats where other types belong, on purpose
     if _is_shape(given):
         given = Inside(*_RANGE, given)
     if isinstance(given, Inside):
@@ -226,7 +226,7 @@ def _operand(given: Any, param: Param, dtype: DType, rng: Any, strict: bool) -> 
         if strict and param.kind in ("Operand", "Operands"):
             own = dtype
         elif strict and param.kind == "Index" and dtype.size >= 8:
-            own = dtypes.int64  # both types of indices have their turn
+            own = dtypes.int64  # both index types are used
         return _cast(np.asarray(given.values), own), own
     if strict:
         raise TypeError(
@@ -246,7 +246,7 @@ def _cast(values: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def _round_bfloat16(x: np.ndarray) -> np.ndarray:
-    """float32 numbers rounded to the 8 bits of a bfloat16's mantissa, halves to even."""
+    """float32 numbers rounded to the 8-bit mantissa of bfloat16, ties to even."""
     bits = x.reshape(-1).view(np.uint32)
     rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
     return np.where(np.isnan(x), x, rounded.astype(np.uint32).view(np.float32).reshape(x.shape))
@@ -263,7 +263,7 @@ def _random(given: Inside, dtype: DType, rng: Any) -> np.ndarray:
         if low > high:
             raise Unfit
         return np.asarray(rng.integers(low, high + 1, shape), dtype.as_numpy_dtype)
-    # One number in each of `size` equal parts of the range: no two are so close that they tie.
+    # One number in each of `size` equal parts of the range, so that no two are close.
     part = rng.permutation(size) + rng.uniform(0.2, 0.8, size)
     x = (lo + (hi - lo) * part / max(size, 1)).reshape(shape)
     if dtype.is_complex:
@@ -272,7 +272,7 @@ def _random(given: Inside, dtype: DType, rng: Any) -> np.ndarray:
 
 
 def _random_matrices(given: Matrices, dtype: DType, rng: Any) -> np.ndarray:
-    """Elements up to 1, and a diagonal that dominates them; of different size, so that no eigenvalues tie."""
+    """Elements up to 1, and a dominant diagonal of distinct sizes, so that no eigenvalues are close."""
     *_, rows, columns = given.shape
     x = _random(Inside(-1, 1, given.shape), dtypes.complex128 if dtype.is_complex else dtypes.float64, rng)
     x += np.eye(rows, columns) * (1 + np.arange(columns)) * min(rows, columns)

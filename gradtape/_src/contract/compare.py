@@ -1,4 +1,4 @@
-"""Comparing results: the tolerances, and one readable line about the worst element."""
+"""Compares results: the tolerances, and one readable line about the worst element."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from gradtape._src.base.dtypes import DType
 from gradtape._src.contract.cases import Case
 
-# By element type, relative to the larger of 1 and the expected value.
+# By element type, relative to the larger of 1 and the absolute expected value.
 TOLERANCES = {
     "float64": 1e-12,
     "complex128": 1e-12,
@@ -19,7 +19,7 @@ TOLERANCES = {
     "float16": 2e-3,
     "bfloat16": 1.6e-2,
 }
-"""How far a result may be off."""
+"""Tolerances of results."""
 
 NUMERICAL = {
     "float64": 1e-6,
@@ -29,11 +29,11 @@ NUMERICAL = {
     "float16": 0.1,
     "bfloat16": 0.2,
 }
-"""How far a gradient may be off central differences of results of this type."""
+"""Tolerances of gradients against central differences of results of this type."""
 
 
 def _digits(x: Any, y: Any) -> tuple[str, str]:
-    """Two numbers with as many digits as it takes to tell them apart."""
+    """Two numbers with enough digits to tell them apart."""
     for digits in (5, 8, 12, 17):
         shown = f"{x:.{digits}g}", f"{y:.{digits}g}"
         if shown[0] != shown[1]:
@@ -42,7 +42,7 @@ def _digits(x: Any, y: Any) -> tuple[str, str]:
 
 
 def differences(what: str, case: Case, actual: Any, expected: Any, tolerance: float) -> Iterator[str]:
-    """One line about the worst element, if it is worse than `tolerance`."""
+    """One line about the worst element, if it is off by more than `tolerance`."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     start = f"{case.row.name}: {what} in {case.where}: expected "
     if actual.shape != expected.shape:
@@ -76,7 +76,7 @@ def tolerance(table: dict[str, float], *types: DType | None) -> float:
 
 
 def each(what: str, check: Callable[[Case], Iterator[str]], some: Iterable[Case]) -> Iterator[str]:
-    """The failures of all cases; an exception is a failure, too."""
+    """The failures of all cases; an exception counts as a failure."""
     for case in some:
         try:
             yield from check(case)

@@ -28,13 +28,13 @@ _STEP = {
     "float16": 0.1,
     "bfloat16": 0.25,
 }
-_MOST_ELEMENTS = 48  # of an operand that are perturbed one by one
+_MOST_ELEMENTS = 48  # limit on the elements of an operand that are perturbed one by one
 
 
 def central_differences(
     function: Callable[[np.ndarray], float], x: np.ndarray, step: float = 1e-5
 ) -> np.ndarray:
-    """The gradient of a real function of an array; of complex elements d/d(re) + i d/d(im).
+    """The gradient of a real function of an array; for complex elements d/d(re) + i d/d(im).
 
     >>> central_differences(lambda x: float(np.sum(x**2)), np.array([1.0, 2.0])).round(6)
     array([2., 4.])
@@ -82,16 +82,16 @@ def _floats(values: Iterable[Any]) -> list[Any]:
 def sources_of(case: Case) -> list[int]:
     """The operands that have a gradient."""
     row = case.row
-    found = []
+    sources = []
     for k, (param, dtype) in enumerate(zip(case.params, case.dtypes, strict=True)):
         at = 0 if row.joint else row.operands.index(param)
         if (dtype.is_floating or dtype.is_complex) and row.rules[at][0] != NO_RULE:
-            found.append(k)
-    return found
+            sources.append(k)
+    return sources
 
 
 def gradients(case: Case, operands: list, weights: list, sources: list[int]) -> list:
-    """The gradients of the weighted results through a tape; None where there is none."""
+    """The gradients of the weighted results by a tape; None where there is none."""
     with GradientTape() as tape:
         tape.watch([operands[k] for k in sources])
         outs = _floats(case.call(operands))
@@ -104,15 +104,15 @@ def _dense(g: Any) -> Any:
 
 
 def _random_like(values: Iterable[Any], rng: Any) -> list[Any]:
-    """Random tensors of the shapes and types of given ones."""
-    made = []
+    """Random tensors with the shapes and types of given ones."""
+    tensors = []
     for v in values:
         shape = tuple(v.shape)
         array = rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
         if v.dtype.is_complex:
             array = array + 1j * rng.uniform(-1, 1, shape)
-        made.append(tensor(np.asarray(array), v.dtype))
-    return made
+        tensors.append(tensor(np.asarray(array), v.dtype))
+    return tensors
 
 
 def _arrays(values: Iterable[Any], like: Iterable[Any]) -> list[np.ndarray]:
@@ -120,7 +120,7 @@ def _arrays(values: Iterable[Any], like: Iterable[Any]) -> list[np.ndarray]:
 
 
 class _Setting:
-    """What all checks of derivatives start from: operands, results and random weights."""
+    """The common start of all checks of derivatives: operands, results and random weights."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -140,12 +140,12 @@ class _Setting:
         self.exact = tolerance(TOLERANCES, *types)
 
     def moved(self, source: int, array: np.ndarray) -> list:
-        """The operands with another value of one of them."""
+        """The operands, one of them with another value."""
         k = self.sources[source]
         return [*self.operands[:k], tensor(array, self.case.dtypes[k]), *self.operands[k + 1 :]]
 
     def compare(self, order: str, grads: list, function: Callable[[list], float]) -> Iterator[str]:
-        """Gradients of `function`, a real function of the operands, with central differences."""
+        """Compares gradients of `function`, a real function of the operands, with central differences."""
         for k, (name, x, g) in enumerate(zip(self.names, self.xs, grads, strict=True)):
             what = f"{order}gradient of {name}"
             if g is not None and (tuple(g.shape) != tuple(x.shape) or g.dtype is not x.dtype):
@@ -166,7 +166,7 @@ class _Setting:
 
 
 def _double(row: Row) -> list[DType]:
-    """The most precise element types a row can be differentiated in."""
+    """The most precise element types in which a row can be differentiated."""
     if not has_common_type(row):
         return [dtypes.float64]
     types = [d for d in allowed(row) if d.is_floating or d.is_complex]
@@ -194,7 +194,7 @@ def _check_gradient(case: Case) -> Iterator[str]:
 
 
 def _check_partial(case: Case) -> Iterator[str]:
-    """A gradient is the same when nothing else is asked for: by one operand, of one result."""
+    """Checks that a gradient is the same if it is the only one requested: for one operand, from one result."""
     s = _Setting(case)
     if len(s.sources) > 1:
         together = gradients(case, s.operands, s.weights, s.sources)
@@ -214,16 +214,16 @@ def _check_partial(case: Case) -> Iterator[str]:
 
 
 def _same(what: str, case: Case, actual: Any, expected: Any, x: Any, limit: float) -> Iterator[str]:
-    """Compares gradients, of which None counts as zeros."""
+    """Compares gradients; None counts as zeros."""
     actual, expected = _arrays([_dense(actual), _dense(expected)], [x, x])
     yield from differences(what, case, actual, expected, limit * case.row.tolerance)
 
 
 def _check_compiled(case: Case) -> Iterator[str]:
-    """The program that a tape makes of what it sees again computes what the rules do."""
+    """Checks that the program that a tape compiles for a repeated structure computes the same as the rules."""
     s, before = _Setting(case), _core.is_compiling()
     rng = case.rng(4)
-    # Other numbers of the same shapes: none of the first may have become part of the program.
+    # Other numbers of the same shapes, so that a value that became part of the program would be found.
     other = list(s.operands)
     for k, x in zip(s.sources, s.xs, strict=True):
         other[k] = tensor(array_of(x) * (1 - 0.01 * rng.uniform(0, 1, tuple(x.shape))), x.dtype)
@@ -249,7 +249,7 @@ def _check_compiled(case: Case) -> Iterator[str]:
 
 
 def _check_precision(case: Case) -> Iterator[str]:
-    """Rules must work in every element type: gradients like those of the same numbers in double."""
+    """Checks that rules work in every element type: gradients equal those of the same numbers in double precision."""
     s, wide = _Setting(case), _Setting(case.widened())
     wide.weights = [tensor(array_of(w), o.dtype) for w, o in zip(s.weights, wide.outs, strict=True)]
     got = gradients(case, s.operands, s.weights, s.sources)
@@ -267,7 +267,7 @@ def _check_precision(case: Case) -> Iterator[str]:
 
 
 def _second_gradients(s: _Setting, operands: list) -> tuple[list[int], list]:
-    """The gradients of ⟨direction, gradients⟩, and which of the latter there are."""
+    """The gradients of ⟨direction, gradients⟩, and which of the latter exist."""
     xs = [operands[k] for k in s.sources]
     with GradientTape() as tape:
         tape.watch(xs)
@@ -294,7 +294,7 @@ def _check_second_order(case: Case) -> Iterator[str]:
 
 
 def _check_transpose(case: Case) -> Iterator[str]:
-    """⟨u, Jv⟩ = ⟨Jᵀu, v⟩: Jv is the gradient of ⟨v, Jᵀu⟩ by u."""
+    """⟨u, Jv⟩ = ⟨Jᵀu, v⟩: Jv is the gradient of ⟨v, Jᵀu⟩ with respect to u."""
     s = _Setting(case)
     with GradientTape() as tape:
         tape.watch(s.weights)

@@ -23,8 +23,8 @@ from gradtape._src.graph.simplify import simplify as simplified
 from gradtape._src.ops.table import NO_RULE, TABLE, Row
 from gradtape._src.state.variable import Variable
 
-_MOST_ELEMENTS = 48  # of an operand whose elements are changed one by one
-_A, _B = 0.75, -1.25  # of a linear combination; sums of powers of two, so that they cost no digits
+_MOST_ELEMENTS = 48  # limit on the elements of an operand that are changed one by one
+_A, _B = 0.75, -1.25  # of a linear combination; sums of powers of two, so that products are exact
 
 
 def _doubles(row: Row) -> list:
@@ -48,7 +48,7 @@ def _random(case: Case, k: int, rng: Any) -> np.ndarray:
 
 
 def _node_of(case: Case) -> Node | None:
-    """The call of a sample as a node of a graph; None if it is no single one of the row's op."""
+    """The call of a sample as a node of a graph; None unless it is a single node of the row's op."""
     graph = Graph()
     operands = [
         symbolic(graph.input(np.shape(a), d._code)) for a, d in zip(case.arrays, case.dtypes, strict=True)
@@ -68,7 +68,7 @@ def _node_of(case: Case) -> Node | None:
 
 
 def _is_linear(case: Case, some: Sequence[int]) -> str | None:
-    """What is wrong with f(ax + by) = a f(x) + b f(y) in these operands; None if nothing is."""
+    """How f(ax + by) = a f(x) + b f(y) fails for these operands; None if it holds."""
     rng = case.rng(11)
     combined, other = list(case.arrays), list(case.arrays)
     for k in some:
@@ -98,7 +98,7 @@ def _sets_of(case: Case, some: Sequence[int]) -> list[int]:
 
 
 def linear(row: Row) -> Iterator[str]:
-    """An op is linear in what it says, and says in what it is linear."""
+    """Checks that an op is linear in the operands that it declares, and declares all operands it is linear in."""
     some = [c for c in cases(row, _doubles(row)) if any(np.size(c.arrays[k]) for k in _floats(c))]
     floats = sorted({row.operands.index(c.params[k]) for c in some for k in _floats(c)})
 
@@ -112,19 +112,19 @@ def linear(row: Row) -> Iterator[str]:
                 yield f"{row.name}: linear in {name(positions)} in {case.where}: expected {wrong}"
         if not any(_has_rule(row, k) for k in positions) and row.pattern != "nothing":
             yield f"{row.name}: linear in {name(positions)}: it has no rule there, so that it cannot be transposed"
-    found: list[tuple[int, ...]] = []
+    undeclared: list[tuple[int, ...]] = []
     if not row.native and some and _is_made_of_ops(some[0]):
-        return  # they say it
+        return  # their ops declare it
     for count in range(len(floats), 0, -1):
         for positions in itertools.combinations(floats, count):
-            said = any(set(positions) <= set(known) for known in (*row.linear, *found))
+            said = any(set(positions) <= set(declared) for declared in (*row.linear, *undeclared))
             if (
                 not said
                 and all(_has_rule(row, k) for k in positions)
                 and some
                 and _always_linear(some, positions)
             ):
-                found.append(positions)
+                undeclared.append(positions)
                 yield f'{row.name}: it is linear in {name(positions)} and does not say so: linear="{name(positions)}"'
 
 
@@ -140,14 +140,14 @@ def _always_linear(some: list[Case], positions: Sequence[int]) -> bool:
     try:
         return all(_is_linear(case, _sets_of(case, positions)) is None for case in some)
     except Exception:
-        return False  # other values than those of the samples need not make sense
+        return False  # values other than those of the samples need not make sense
 
 
 # ---- pattern ----------------------------------------------------------------------------------
 
 
 def _changes(case: Case, k: int, step: float) -> list[np.ndarray]:
-    """For each result a matrix: how much it changes when an element of operand k does; a column for each."""
+    """For each result, the matrix of its changes when elements of operand k change: one column per element."""
     base = [array_of(out) for out in _run(case, case.arrays)]
     columns: list[list[np.ndarray]] = []
     x = np.asarray(case.arrays[k])
@@ -176,16 +176,16 @@ def _check_pattern(case: Case) -> Iterator[str]:
         if not 0 < size <= _MOST_ELEMENTS or not any(node.operands[k].size for k in range(len(case.arrays))):
             continue
         if row.pattern not in ("aligned", "") and not any(k in some for some in sets):
-            continue  # the pattern is that of the linear operands
-        known = {
+            continue  # the pattern is about the linear operands
+        values = {
             v: tensor(np.asarray(a), d)
             for j, (v, a, d) in enumerate(zip(node.operands, case.arrays, case.dtypes, strict=True))
             if j != k
         }
         depends = {node.operands[k]: sparse.identity(size, dtype=bool, format="csr")}
-        # A linear op may be changed by much, which costs fewer digits.
+        # For linear operands a large change is better: it costs fewer digits.
         slopes = _changes(case, k, 1.0 if any(k in some for some in sets) else 1e-3)
-        for r, (claimed, slope) in enumerate(zip(through(node, depends, known), slopes, strict=True)):
+        for r, (claimed, slope) in enumerate(zip(through(node, depends, values), slopes, strict=True)):
             outside = ~(np.abs(slope) <= 1e-9) & ~claimed.toarray()
             if outside.any():
                 i, j = np.argwhere(outside)[0]
@@ -197,7 +197,7 @@ def _check_pattern(case: Case) -> Iterator[str]:
 
 
 def _check_units(case: Case, node: Node, k: int, slopes: list[np.ndarray]) -> Iterator[str]:
-    """Rows of the identity go through a linear op as the matrix of the op says."""
+    """Checks that rows of the identity pass through a linear op like the matrix of the op."""
     alone = next((s for s in linear_sets(case.row, len(case.arrays)) if k in s), None)
     if alone is None or case.dtypes[k].is_complex:
         return
@@ -216,7 +216,7 @@ def _check_units(case: Case, node: Node, k: int, slopes: list[np.ndarray]) -> It
 
 
 def pattern(row: Row) -> Iterator[str]:
-    """No element of a result depends on an element that the pattern leaves out."""
+    """Checks that no element of a result depends on an element that the pattern excludes."""
     return each("pattern", _check_pattern, cases(row, _doubles(row)))
 
 
@@ -245,15 +245,17 @@ _NUMBERS = (0.0, 1.0, -1.0, 2.0, 3.0, 0.1)
 def _check_simplify(case: Case) -> Iterator[str]:
     floats = _floats(case)
     tensors = case.tensors()
-    for change, made in _CHANGES.items():
-        yield from _same_when_simple(case, tensors, dict.fromkeys(floats, made), {}, change)
+    for change, function in _CHANGES.items():
+        yield from _same_when_simple(case, tensors, dict.fromkeys(floats, function), {}, change)
     for k, number in itertools.product(floats, _NUMBERS):
         constant = tensor(np.full(np.shape(case.arrays[k]), number), case.dtypes[k])
         yield from _same_when_simple(case, tensors, {}, {k: constant}, f"{case.names[k]} = {number}")
         for other in floats:
             if other != k:
-                made = _CHANGES["2x"]
-                yield from _same_when_simple(case, tensors, {other: made}, {k: constant}, f"{number} and 2x")
+                function = _CHANGES["2x"]
+                yield from _same_when_simple(
+                    case, tensors, {other: function}, {k: constant}, f"{number} and 2x"
+                )
 
 
 def _same_when_simple(
@@ -281,7 +283,7 @@ def _same_when_simple(
 
 
 def simplify(row: Row) -> Iterator[str]:
-    """What a rule of simplification makes of the op has the same value."""
+    """Checks that the result of a simplification rule has the same value as the op."""
     if row.simplify is not None:
         some = [d for d in allowed(row) if d in (dtypes.float32, dtypes.float64)] or _doubles(row)
         yield from each("simplification", _check_simplify, cases(row, some))
@@ -291,7 +293,7 @@ def simplify(row: Row) -> Iterator[str]:
 
 
 def _on(name: str, number: float) -> Callable[[Any], Any]:
-    """An element-wise op with a number; of what is no float the one that there is."""
+    """An element-wise op with a number; for types that are not floats, the one available."""
 
     def run(t: Any) -> Any:
         if t.dtype.is_bool:
@@ -306,7 +308,7 @@ _NEIGHBOURS["div"] = _on("div", 2.0)  # a program multiplies by the reciprocal, 
 
 
 def _check_program(case: Case) -> Iterator[str]:
-    """The op after and before other element-wise ops: in clusters, pairs, and at the end of them."""
+    """Runs the op after and before other element-wise ops: in clusters, in pairs, and at their end."""
     tensors = case.tensors()
     places = [k for k, d in enumerate(case.dtypes) if d.is_floating or d.is_bool]
     for (name, other), place in itertools.product(_NEIGHBOURS.items(), [*places, None]):
@@ -326,7 +328,7 @@ def _check_program(case: Case) -> Iterator[str]:
 
 
 def programs(row: Row) -> Iterator[str]:
-    """Reductions and pairs of loops: a program gives what the op alone does."""
+    """Checks that reductions and pairs of loops give the same results in a program as the op alone."""
     if row.each_row or row.first or row.second or row.alias:
         some = [d for d in allowed(row) if d in (dtypes.float32, dtypes.float64, dtypes.bool)]
         for dtype in some:
@@ -337,7 +339,7 @@ def programs(row: Row) -> Iterator[str]:
 
 
 def _check_by_rows(case: Case) -> Iterator[str]:
-    """The op on the first row and on the others gives those of its results."""
+    """The op on the first row, and on the others, gives those rows of its results."""
     node = _node_of(case)
     if node is None or not node.results:
         return
@@ -348,17 +350,17 @@ def _check_by_rows(case: Case) -> Iterator[str]:
         return
     tensors = case.tensors()
     expected = [array_of(out) for out in case.call(tensors)]
-    made = []
+    blocks = []
     for some in (slice(0, 1), slice(1, None)):
         given = [x[some] if c else x for x, c in zip(tensors, cut, strict=True)]
-        made.append([array_of(out) for out in _core.apply(case.row.op, given, node.attrs)])
+        blocks.append([array_of(out) for out in _core.apply(case.row.op, given, node.attrs)])
     limit = 4 * tolerance(TOLERANCES, *case.dtypes) * case.row.tolerance
-    for e, first, rest in zip(expected, *made, strict=True):
+    for e, first, rest in zip(expected, *blocks, strict=True):
         yield from differences("row by row", case, np.concatenate([first, rest]), e, limit)
 
 
 def by_rows(row: Row) -> Iterator[str]:
-    """Rows of a result need no other rows than the fact says."""
+    """Checks that rows of a result depend only on the rows that the fact names."""
     if row.by_rows is not None:
         some = [d for d in allowed(row) if d in (dtypes.float32, dtypes.bool)]
         for dtype in some:
@@ -378,14 +380,14 @@ def _check_in_place(case: Case) -> Iterator[str]:
         if (x.shape, x.dtype) != (out.shape, out.dtype) or len(node.results) > 1:
             continue
         expected, inputs = case.call(case.tensors())[0], case.tensors()
-        inputs[k] = Variable(inputs[k])  # whose memory nothing else holds then: the program writes over it
+        inputs[k] = Variable(inputs[k])  # nothing else holds its memory, so the program overwrites it
         compile_graph(x.graph, [k], checked=True).update(inputs, (inputs[k],))
         what = f"written over {case.names[k]}"
         yield from differences(what, case, array_of(inputs[k]), array_of(expected), 0.0)
 
 
 def in_place(row: Row) -> Iterator[str]:
-    """A result that is written over an operand is what it is in memory of its own."""
+    """Checks that a result that overwrites an operand equals one in memory of its own."""
     if row.in_place:
         yield from each(
             "in place", _check_in_place, [*cases(row, allowed(row)[-1:]), *large_cases(row, allowed(row)[-1])]

@@ -1,5 +1,5 @@
-"""Checks of forward mode and of Jacobians: tangents as central differences along a direction, many
-rows at once as one after the other, and gradients through ops that run over a new axis."""
+"""Checks of forward mode and of Jacobians: tangents against central differences along a direction, many rows at
+once against one after the other, and gradients through ops that run over a new axis."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gradtape._src.ops.table import Row
 from gradtape._src.tapes.tape import GradientTape
 
 _SIZE = 2
-_MOST_ELEMENTS = 600  # of a Jacobian that is made as a whole
+_MOST_ELEMENTS = 600  # limit for Jacobians that are computed as a whole
 
 
 def _slopes(s: _Setting) -> list[np.ndarray]:
@@ -47,7 +47,7 @@ def _check_forward(case: Case) -> Iterator[str]:
             yield f"{case.row.name}: {what} in {case.where}: expected the kind of {out!r}, got {t!r}"
             continue
         (got,) = _arrays([t], [out])
-        # Along a direction the error of the differences is that of all operands together.
+        # Along a direction, the errors of the differences of all operands add up.
         yield from differences(what, case, got, slope, max(1, len(s.xs)) * s.numerical)
 
 
@@ -61,7 +61,7 @@ def _rows_like(values: list, rng: Any) -> list[np.ndarray]:
 
 
 def _check_rows(case: Case) -> Iterator[str]:
-    """What a Jacobian is made of: the backward pass, and its transpose, over several rows at once."""
+    """Checks the building blocks of a Jacobian: the backward pass, and its transpose, over several rows at once."""
     s = _Setting(case)
     with GradientTape(persistent=True) as tape:
         tape.watch(s.xs)
@@ -100,7 +100,7 @@ def _rows_of(s: _Setting, tape: Any, pull: Any, k: int, out: Any) -> Iterator[st
             continue
         forward = transposed(pull.function, f)
         pushed = array_of(in_chunks(forward, pull.residuals, _always(tensor(tangents[i], x.dtype)), _SIZE)[0])
-        # <u, Jv> = <J'u, v>, where both sides were made of several rows at once.
+        # <u, Jv> = <J'u, v>, where both sides are computed for several rows at once.
         left = np.sum(np.real(np.conj(cotangents) * pushed))
         right = np.sum(np.real(np.conj(one_by_one) * tangents[i]))
         scale = max(1.0, float(np.sum(np.abs(one_by_one) * np.abs(tangents[i]))))
@@ -110,7 +110,7 @@ def _rows_of(s: _Setting, tape: Any, pull: Any, k: int, out: Any) -> Iterator[st
                 f"<u, Jv> = <J'u, v>, got {left:.15g} and {right:.15g}"
             )
         if small and not (out.dtype.is_complex or x.dtype.is_complex):
-            # All rows of the identity, backward and forward: the Jacobian twice.
+            # All rows of the identity, backward and forward: two ways to compute the Jacobian.
             reverse = array_of(whole[f]).reshape(out._numel, x._numel)
             yield from differences(
                 f"Jacobian of the {what}",
@@ -126,7 +126,7 @@ def _rows_of(s: _Setting, tape: Any, pull: Any, k: int, out: Any) -> Iterator[st
 
 
 def _check_batched_gradient(case: Case) -> Iterator[str]:
-    """The gradient through an op that runs over a new axis is that of the rows."""
+    """Checks that the gradient through an op over a new axis equals the gradients of its rows."""
     s = _Setting(case)
     different = other_operands(case)
     weights = _rows_like(s.outs, case.rng(7))
@@ -171,7 +171,7 @@ def _check_batched_gradient(case: Case) -> Iterator[str]:
 
 
 def forward(row: Row) -> Iterator[str]:
-    """Jacobian times vector, by an accumulator, as differences along the vector."""
+    """Jacobian-vector products by an accumulator, against differences along the vector."""
     return each("forward mode", _check_forward, smooth(row))
 
 

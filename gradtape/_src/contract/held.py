@@ -1,5 +1,5 @@
-"""What Python holds: an op that moves or compares elements does to strings, and to types that are only stored, what it does
-to integers."""
+"""Checks of values that Python holds: an op that moves or compares elements treats strings, and types that are only
+stored, like integers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FLOAT, _INTEGER = dtypes.as_dtype("float8_e4m3fn"), dtypes.as_dtype("uint4")  #
 
 
 def has_text(row: Row) -> bool:
-    """Whether the op takes strings, and moves them: joining them is another thing than adding integers."""
+    """Whether the op takes strings and only moves them, unlike `add`, which joins them."""
     return bool(row.dtypes & TEXT) and not text.has_own(row.name)
 
 
@@ -28,12 +28,12 @@ def has_stored(row: Row) -> bool:
 
 
 def _words(array: np.ndarray) -> Any:
-    """Strings in the place of integers; an op that puts zeros in puts empty strings in."""
+    """Strings in place of integers; zeros that an op inserts become empty strings."""
     return text.make(text.array((b"%d" % v if v else b"" for v in array.reshape(-1).tolist()), array.shape))
 
 
 def strings(row: Row) -> Iterator[str]:
-    """Every sample, with strings for the operands of the common type: the same elements end up in the same places."""
+    """Every sample, with strings for the operands of the common type: the same elements end up at the same places."""
     for case in cases(row, [dtypes.int64]):
         yield from _check(case, dtypes.string, lambda array: array, _words)
 
@@ -47,7 +47,7 @@ def stored(row: Row) -> Iterator[str]:
             )
 
 
-def _check(case: Case, dtype: Any, small: Callable, held: Callable) -> Iterator[str]:
+def _check(case: Case, dtype: Any, small: Callable, convert: Callable) -> Iterator[str]:
     common = [p.kind in ("Operand", "Operands") for p in case.params]
     if not any(common):
         return
@@ -56,11 +56,11 @@ def _check(case: Case, dtype: Any, small: Callable, held: Callable) -> Iterator[
         for a, x, is_common in zip(case.arrays, case.tensors(), common, strict=True)
     ]
     given = [
-        held(small(a)) if is_common else x
+        convert(small(a)) if is_common else x
         for a, x, is_common in zip(case.arrays, case.tensors(), common, strict=True)
     ]
     for out, number in zip(case.call(given), case.call(numbers), strict=True):
-        expected = array_of(held(array_of(number))) if out.dtype is dtype else array_of(number)
+        expected = array_of(convert(array_of(number))) if out.dtype is dtype else array_of(number)
         if not np.array_equal(array_of(out), expected):
             what = f"{case.row.name}: {dtype.name} in {case.where}"
             yield f"{what}: expected {expected.tolist()}, got {array_of(out).tolist()}"

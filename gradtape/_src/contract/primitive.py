@@ -1,4 +1,4 @@
-"""What `check_op` asks of a user-defined op: samples, and a `jvp` that is the derivative."""
+"""Checks of user-defined ops: samples, and a `jvp` that is the derivative."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _attributes(case: Case) -> tuple:
 
 
 def is_first_order(row: Row) -> bool:
-    """Whether the rule reads values, so that what it returns has no derivative."""
+    """Whether the rule reads values, so that its results cannot be differentiated."""
     if row.native or not row.differentiable:
         return False
     case = next(smooth(row), None)
@@ -48,6 +48,6 @@ def _check_jvp(case: Case) -> Iterator[str]:
 
 
 def jvp(row: Row) -> Iterator[str]:
-    """The tangent that a user-defined op gives, against central differences."""
+    """The tangent from a user-defined op's `jvp`, against central differences."""
     if getattr(row.op, "jvp", None) is not None:
         yield from each("jvp", _check_jvp, smooth(row))

@@ -1,8 +1,8 @@
-"""Checks of the lowerings to XLA: a row's samples, and their gradients, have the values that they have natively, and
-what native code refuses is refused.
+"""Checks of the XLA lowerings: a row's samples, and their gradients, have the same values as natively, and calls
+that native code refuses are refused.
 
-All cases of a row and an element type are one program, because to compile is what takes the time. JAX is imported when
-a check runs.
+All cases of a row and an element type are one program, because compiling takes most of the time. JAX is imported
+when a check runs.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from gradtape._src.graph.callable import GraphFunction, replay
 from gradtape._src.graph.ir import Graph, symbolic
 from gradtape._src.ops.table import Row
 
-_WIDER = 16.0  # kernels of XLA are others than ours: the factor on the tolerances of values
+_WIDER = 16.0  # XLA's kernels differ from ours: the factor on the tolerances of values
 
 
 def lowered(row: Row) -> Iterator[str]:
-    """Values and gradients on XLA are those of native code, in the usual element type of the row."""
+    """Checks that values and gradients on XLA equal those of native code, in the usual element type of the row."""
     if row.xla:
         yield from _in_type(row, _usual(row))
         yield from _refusals(row)
@@ -101,7 +101,7 @@ def _differences(what: str, some: list[Case], functions: list[GraphFunction | No
 
 
 def _refusals(row: Row) -> Iterator[str]:
-    """Bad samples that only their values make bad, which are known when a program runs."""
+    """Checks that samples that are wrong only by their values are refused when a program runs."""
     types = allowed(row)
     dtype = float32 if float32 in types else types[0]
     for number, (sample, name, fragment) in enumerate(row.bad):

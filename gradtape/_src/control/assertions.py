@@ -46,7 +46,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
 
 @deferred
 def _compare(sign: str, holds: Callable, x: Any, y: Any, message: str | None, summarize: int | None) -> None:
-    """Raises unless `x sign y` holds for all elements, and shows where it does not."""
+    """Raises unless `x sign y` holds for all elements; the error shows where it does not."""
     x = _tensor(x)
     y = _tensor(y, x)
     condition = holds(x, y)
@@ -238,9 +238,9 @@ def _rank(rank: Any) -> int:
 @one_call
 def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has this rank."""
-    x, wanted = _tensor(x), _rank(rank)
-    if x.ndim != wanted:
-        raise _wrong_rank(message, str(wanted), x)
+    x, expected = _tensor(x), _rank(rank)
+    if x.ndim != expected:
+        raise _wrong_rank(message, str(expected), x)
 
 
 @one_call
@@ -306,7 +306,7 @@ def assert_shapes(
 
 
 def _described(x: Any, given: Any, message: str | None) -> list[tuple[int, Any]]:
-    """The axes of `x` that a description says something about: (axis, size or name)."""
+    """The axes of `x` that a description constrains: pairs of an axis and a size or name."""
     if isinstance(given, TensorShape):
         given = given.as_list()
     if not isinstance(given, (list, tuple, str)):
@@ -340,9 +340,9 @@ def _described(x: Any, given: Any, message: str | None) -> list[tuple[int, Any]]
 
 def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises TypeError unless `tensor` has this element type."""
-    wanted, x = dtypes.as_dtype(tf_type), _tensor(tensor)
-    if x.dtype is not wanted:
-        raise TypeError(f"{_prefix(message)}tensor must be of type {wanted!r}; got {x.dtype!r}")
+    expected, x = dtypes.as_dtype(tf_type), _tensor(tensor)
+    if x.dtype is not expected:
+        raise TypeError(f"{_prefix(message)}tensor must be of type {expected!r}; got {x.dtype!r}")
 
 
 def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> None:
@@ -367,23 +367,23 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> dtypes.DT
     Raises:
       ValueError: if the types differ or are not floating.
     """
-    wanted, first = None if dtype is None else dtypes.as_dtype(dtype), None
+    expected, first = None if dtype is None else dtypes.as_dtype(dtype), None
     for t in tensors or []:
         if t is None:
             continue
-        if wanted is None:
-            wanted, first = dtypes.as_dtype(t.dtype), t
-        elif dtypes.as_dtype(t.dtype) is not wanted:
+        if expected is None:
+            expected, first = dtypes.as_dtype(t.dtype), t
+        elif dtypes.as_dtype(t.dtype) is not expected:
             as_first = "" if first is None else f" as {first}"
-            raise ValueError(f"{t}, type={t.dtype}, must be of the same type ({wanted}){as_first}.")
-    wanted = dtypes.float32 if wanted is None else wanted
-    if not wanted.is_floating:
-        raise ValueError(f"Expected floating point type, got {wanted}.")
-    return wanted
+            raise ValueError(f"{t}, type={t.dtype}, must be of the same type ({expected}){as_first}.")
+    expected = dtypes.float32 if expected is None else expected
+    if not expected.is_floating:
+        raise ValueError(f"Expected floating point type, got {expected}.")
+    return expected
 
 
 def assert_proper_iterable(values: Any) -> None:
-    """Raises TypeError unless `values` is a list or tuple or the like, not a tensor, array or string."""
+    """Raises TypeError unless `values` is an iterable such as a list or tuple: not a tensor, array or string."""
     if isinstance(values, (_core.Tensor, _core.Variable, np.ndarray, bytes, str)):
         raise TypeError(f'Expected argument "values" to be a "proper" iterable.  Found: {type(values)}')
     if not hasattr(values, "__iter__"):
@@ -395,7 +395,7 @@ def assert_proper_iterable(values: Any) -> None:
 
 @one_call
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Any:
-    """`tensor`, if it has no NaN and no infinity; its gradient is checked as well.
+    """`tensor`, if it contains no NaN or infinity; its gradient is checked as well.
 
     Raises:
       InvalidArgumentError: `message : Tensor had NaN values`.
@@ -430,19 +430,19 @@ def _want_finite(x: Any, message: str) -> None:
 
 @one_call
 def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
-    """`x`, if it has no NaN and no infinity."""
+    """`x`, if it contains no NaN or infinity."""
     return check_numerics(x, message)
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
     """From now on, an op whose result has a NaN or an infinity raises an error that shows where and why.
 
-    Ops that only move values are not asked. Functions run eagerly and tapes do not compile meanwhile,
-    so that every op is seen: this is for finding a mistake, not for training.
+    Ops that only move values are not checked. In the meantime functions run eagerly and tapes are not
+    compiled, so that every op is seen: use this to find a mistake, not for training.
 
     Args:
       stack_height_limit: how many lines of the program the error shows at most.
-      path_length_limit: how many letters of a file's path.
+      path_length_limit: the largest number of characters of a file's path.
 
     >>> import gradtape as tf
     >>> tf.debugging.enable_check_numerics()

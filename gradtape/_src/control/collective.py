@@ -1,9 +1,9 @@
 """Exchanges between replicas as ops of a graph: all-reduce, all-gather, broadcast, and their transposes.
 
-A collective is a callback of a program that hands its operands to a *group*: any object with `rank`, `size`,
-`all_reduce(tensors)`, `all_gather(tensors)`, `broadcast(tensors, root)`. One kind is a group of processes
-(`distribute/groups.py`), another the threads of local replicas. The group is looked up when the op runs, not when it is
-traced, so one program may serve several replicas.
+A collective is a callback of a program that passes its operands to a *group*: any object with `rank`, `size`,
+`all_reduce(tensors)`, `all_gather(tensors)`, `broadcast(tensors, root)`. It may be a group of processes
+(`distribute/groups.py`) or the threads of local replicas. The group is looked up when the op runs, not when
+it is traced, so one program may serve several replicas.
 
 Every collective is an effectful op: all replicas must run the same ones in the same order. Their gradients are
 collectives of the cotangents: the transpose of an all-reduce is an all-reduce, that of a gather is the replica's own
@@ -31,7 +31,7 @@ class Collective(Control):
     """An exchange of all operands at once; as many results as operands."""
 
     exchanges = True
-    lowering = ""  # the function of the XLA engine for replicas that are one graph; others meet on the host
+    lowering = ""  # the XLA lowering for replicas that are one graph; others communicate on the host
 
     @property
     def xla(self) -> str:  # type: ignore[override]
@@ -43,13 +43,13 @@ class Collective(Control):
         self.group = group
         self.rule: Callable[..., list] = (
             self._backward
-        )  # one object: tapes recognise by it what they have seen
+        )  # one object, by which tapes recognise calls that they have seen
 
     def _exchange(self, *tensors: Any) -> Sequence[Any]:
         raise NotImplementedError
 
     def _execute(self, *tensors: Any) -> Sequence[Any]:
-        # A group may hand back what it was given, or what another replica gave: tapes must not mix them up.
+        # A group may return its own input or another replica's tensor, so each result gets a new tensor for tapes.
         return [t._detach() for t in self._exchange(*tensors)]
 
     def results(self, operands: Sequence[Any]) -> list[Spec]:
@@ -57,7 +57,7 @@ class Collective(Control):
         return [spec_of(x) for x in operands]
 
     def transpose(self, operands: Sequence[Any]) -> Collective:
-        """The op that takes cotangents of the results to those of the operands."""
+        """The op that maps cotangents of the results to those of the operands."""
         raise NotImplementedError
 
     def over_batch(self) -> Collective:
@@ -78,7 +78,7 @@ class Collective(Control):
         return outputs
 
     def _backward(self, *gs: Any) -> list:
-        """Gradients by this op, which is a transpose: one exchange of the cotangents that there are."""
+        """Gradients by this op, which is a transpose: one exchange of the cotangents that are not None."""
         present = [k for k, g in enumerate(gs) if g is not None and not isinstance(g, int)]
         out = list(gs)
         for k, g in zip(present, self([densify(gs[k]) for k in present]) if present else [], strict=True):
@@ -94,7 +94,7 @@ class Collective(Control):
 
 
 class AllReduce(Collective):
-    """The sum over all replicas, in all of them. It is its own transpose."""
+    """The sum over all replicas, on all of them. It is its own transpose."""
 
     lowering = "collective.all_reduce"
 
@@ -109,7 +109,7 @@ class AllReduce(Collective):
 
 
 class AllGather(Collective):
-    """The values of all replicas one after the other along an axis, in all of them."""
+    """The values of all replicas concatenated along an axis, on all of them."""
 
     lowering = "collective.all_gather"
 
@@ -145,10 +145,10 @@ class AllGather(Collective):
 
 
 class ReduceScatter(Collective):
-    """The sum over all replicas, of which each one has its own part along an axis: the transpose of `AllGather`.
+    """The sum over all replicas, of which each keeps its own part along an axis: the transpose of `AllGather`.
 
     Args:
-      lengths: of the own part of each operand. Other replicas may have parts of other lengths.
+      lengths: the length of the own part of each operand. Other replicas may have parts of other lengths.
     """
 
     lowering = "collective.reduce_scatter"
@@ -174,7 +174,7 @@ class ReduceScatter(Collective):
         return out
 
     def _backward(self, *gs: Any) -> list:
-        # The lengths are those of all results; results without a cotangent have none to send.
+        # The lengths are those of all results; results without a cotangent have nothing to send.
         present = [k for k, g in enumerate(gs) if g is not None and not isinstance(g, int)]
         less = of(self.group, ReduceScatter, self.axis, tuple(self.lengths[k] for k in present))
         out = list(gs)
@@ -190,7 +190,7 @@ class ReduceScatter(Collective):
 
 
 class Broadcast(Collective):
-    """The values of one replica, in all of them."""
+    """The values of one replica, on all of them."""
 
     lowering = "collective.broadcast"
 
@@ -206,7 +206,7 @@ class Broadcast(Collective):
 
 
 class ReduceTo(Collective):
-    """The sum over all replicas in one of them, zero in the others: the transpose of `Broadcast`."""
+    """The sum over all replicas on one of them, zero on the others: the transpose of `Broadcast`."""
 
     lowering = "collective.reduce_to"
 
@@ -223,12 +223,12 @@ class ReduceTo(Collective):
 
 
 def of(group: Any, kind: type, *attributes: Any) -> Any:
-    """The op of a kind over a group, always the same object: tapes and programs recognise it."""
-    made = vars(group).setdefault("_collectives", {})
+    """The op of a kind over a group: always the same object, so that tapes and programs recognise it."""
+    cache = vars(group).setdefault("_collectives", {})
     key = (kind, *attributes)
-    op = made.get(key)
+    op = cache.get(key)
     if op is None:
-        op = made.setdefault(key, kind(group, *attributes))
+        op = cache.setdefault(key, kind(group, *attributes))
     return op
 
 
@@ -245,11 +245,11 @@ def all_reduce(group: Any, values: Sequence[Any], mean: bool = False) -> list:
 
     Args:
       group: see the top of this file.
-      values: numeric tensors, of the same shapes and types in all replicas. Sparse gradients become dense.
+      values: numeric tensors, of the same shapes and types on all replicas. Sparse gradients become dense.
       mean: divides by the number of replicas.
 
     Raises:
-      UnavailableError, DeadlineExceededError: by groups of processes, if one of them is gone or does not come.
+      UnavailableError, DeadlineExceededError: from groups of processes, if a process is gone or does not answer in time.
     """
     tensors = _tensors(values)
     if not tensors:
@@ -264,9 +264,9 @@ def _mean(x: Any, n: int) -> Any:
 
 @one_call
 def all_gather(group: Any, values: Sequence[Any], axis: int = 0) -> list:
-    """The values of all replicas one after the other along an axis: one exchange for all of them.
+    """The values of all replicas concatenated along an axis: one exchange for all of them.
 
-    Sizes along `axis` may differ between replicas where code runs eagerly; a traced function takes its own for all.
+    Sizes along `axis` may differ between replicas in eager code; a traced function uses its own size for all replicas.
     """
     tensors = _tensors(values)
     return of(group, AllGather, axis)(tensors) if tensors else []
@@ -274,6 +274,6 @@ def all_gather(group: Any, values: Sequence[Any], axis: int = 0) -> list:
 
 @one_call
 def broadcast(group: Any, values: Sequence[Any], root: int = 0) -> list:
-    """The values that replica `root` has: one exchange for all of them."""
+    """The values of replica `root`: one exchange for all of them."""
     tensors = _tensors(values)
     return of(group, Broadcast, root)(tensors) if tensors else []

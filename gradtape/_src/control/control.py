@@ -60,8 +60,8 @@ def _within(trace: Trace, f: Callable) -> Any:
 
 
 def _align(traces: Sequence[Trace], n: int, first: Sequence[Any] = ()) -> list:
-    """Gives traces the same inputs: `n` arguments, then everything they read from outside, which is
-    returned. What is in `first` comes first."""
+    """Gives traces the same inputs: `n` arguments, then everything they read from outside, which is returned;
+    the values in `first` come first."""
     externals = {id(e): e for e in first}
     for trace in traces:
         externals.update((id(e), e) for e in trace.externals)
@@ -70,7 +70,7 @@ def _align(traces: Sequence[Trace], n: int, first: Sequence[Any] = ()) -> list:
         trace.inputs[n:] = [
             mine[key] if key in mine else Value(trace, *_external_spec(e)) for key, e in externals.items()
         ]
-        trace.externals.clear()  # tensors of the outer trace, in a reference cycle that Python's collector cannot see
+        trace.externals.clear()  # they would keep the outer trace alive: a cycle that Python's collector cannot see
     return list(externals.values())
 
 
@@ -108,14 +108,14 @@ def branch(
 ) -> list:
     """The values of one of the functions, chosen when the graph runs.
 
-    `join(results)` is given a list of values per function and says what comes out: for each value
-    either an object, the same in all of them, or a `Choice`.
+    `join(results)` gets a list of values per function and returns, for each value, either an object that is
+    the same in all of them, or a `Choice`.
     """
     functions = [functools.partial(_apart, f) for f in functions]
     recording = current_recording()
     if recording is not None:
-        found = recorded.branch(recording, which, functions, join, name, branch)
-        return [composites.together(v) for v in found]
+        results = recorded.branch(recording, which, functions, join, name, branch)
+        return [composites.together(v) for v in results]
     try:
         done = each_branch(which, _traced, functions)
     except replicas.NeedsOthers:
@@ -187,7 +187,7 @@ def loop(
     invariants: Sequence[Any] | None = None,
     most: Any = None,
 ) -> list:
-    """The values `init` after `values = body(values)` as long as `test(values)`, at most `most` times.
+    """The values after `values = body(values)`, beginning with `init`, while `test(values)`, at most `most` times.
 
     Values that are None or undefined before the loop get the shape that one iteration gives them;
     `iterates` says that there is at least one. `invariants` gives shapes that values have in every iteration.
@@ -274,8 +274,8 @@ def _loop_at_most(
 
 
 def _reread_in_body(tester: Trace, body: Trace, n: int, assigned: Sequence[Any]) -> list:
-    """Gradients do not flow back through assignments: to a tape, what one iteration assigned is, for the next, the
-    variable itself. Returns the variables that become further inputs of both graphs."""
+    """Gradients do not flow back through assignments: to a tape, the value that one iteration assigned is, in
+    the next iteration, the variable itself. Returns the variables that become further inputs of both graphs."""
     anchors = []
     for k, variable in enumerate(assigned):
         carried = body.inputs[n + k]
@@ -294,7 +294,7 @@ def _reread_in_body(tester: Trace, body: Trace, n: int, assigned: Sequence[Any])
 
 
 def _check_iterated(layout: Layout, test: Callable, start: list, initialized: list[str]) -> None:
-    """Raises, when the graph runs, if a loop that has to initialize values does not iterate."""
+    """Raises, when the graph runs, if a loop that must initialize values does not iterate."""
     first = predicate(test(layout.rebuild(layout.tensors)), "while loop")
 
     def check(ran: Any) -> list:

@@ -1,10 +1,9 @@
 """Branches and loops as ops of a graph, and their derivatives.
 
-`Branches` runs one of several graphs, `Loop` runs a graph repeatedly. Both are callbacks of a
-program, and both can be recorded on a tape: the derivative of branches is branches over
-the derivatives; the derivative of a loop walks over the residuals of its iterations, last to first.
-A loop's second derivative is made by `Eager`, which runs tapes inside the program, on the random numbers that the loop
-drew when it ran: they are residuals.
+`Branches` runs one of several graphs, `Loop` runs a graph repeatedly. Both are callbacks of a program, and
+both can be recorded on a tape: the derivative of branches is branches over the derivatives; the derivative of
+a loop walks over the residuals of its iterations, last to first. A loop's second derivative is computed by
+`Eager`, which runs tapes inside the program, on the random numbers that the loop drew: they are residuals.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _EVERYTHING = (1 << 64) - 1
 
 
 def build(specs: Sequence[Spec], f: Callable[[list], Sequence], name: str) -> GraphFunction:
-    """The graph of what `f` does with tensors of these kinds."""
+    """The graph of `f`, traced for tensors of these kinds."""
     graph = Graph()
     xs = [symbolic(graph.input(*spec)) for spec in specs]
     with aside(graph):
@@ -67,7 +66,7 @@ def _is_effect(node: Any) -> bool:
 
 
 def _results_of_effects(graph: Graph) -> list | None:
-    """What the effects in a graph give, if none of it has a derivative: random numbers. None if some has."""
+    """The results of the effectful ops in a graph, such as random numbers; None if one of them may have a derivative."""
     effects = [node for node in graph.nodes if _is_effect(node)]
     if any(isinstance(node.op, Control) for node in effects):
         return None
@@ -75,7 +74,7 @@ def _results_of_effects(graph: Graph) -> list | None:
 
 
 def _with_outputs(graph: Graph, more: Sequence[Any]) -> Graph:
-    """A graph that gives some of its other values, too."""
+    """The graph with additional outputs."""
     return extract(graph.nodes, graph.inputs, [*graph.outputs, *more])
 
 
@@ -88,13 +87,13 @@ def _dense(g: Any) -> Any:
 
 
 def _given(gs: Sequence[Any], outs: Sequence[Any], which: Sequence[int]) -> list:
-    """Cotangents of some results, zeros where there is none."""
+    """Cotangents of some results, with zeros where there is none."""
     return [gs[k] if gs[k] is not None else zeros(spec_of(outs[k])) for k in which]
 
 
 class Control(Callback):
-    """An op with a graph inside. Calling it writes it into the trace of its operands, or runs it
-    if they have values, and tells the tapes."""
+    """An op with a graph inside. Calling it adds it to the trace of its operands; if they have values, it
+    runs, and tapes record it."""
 
     def __init__(self, name: str, specs: Sequence[Spec], effect: bool = False) -> None:
         super().__init__(name, self._execute, effect)
@@ -114,7 +113,7 @@ class Control(Callback):
         return self.apply(operands)
 
     def apply(self, operands: Sequence[Any]) -> list:
-        """The results, unknown to tapes."""
+        """The results, not recorded by tapes."""
         graph = written_to(operands) or (_core.current_trace() if self.effect else None)
         if graph is None:
             with aside():
@@ -126,7 +125,7 @@ class Control(Callback):
 
 
 class Branches(Control):
-    """Runs the graph whose number is the first operand on the others; the last one for any other number."""
+    """Runs the graph that the first operand numbers on the other operands; the last graph for any other number."""
 
     xla = "control.branches"
 
@@ -159,7 +158,7 @@ class Branches(Control):
 
         def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
             if any(g is not None for g in gs[n:]):
-                # Somebody differentiated the backward pass: what it read has cotangents too.
+                # The backward pass was differentiated, so its residuals have cotangents too.
                 return d.forward.gradients(tracked, gs, ins, outs)
             return d.gradients(gs, ins, outs)
 
@@ -167,7 +166,7 @@ class Branches(Control):
         return outputs[:n]
 
     def gradients(self, tracked: tuple[bool, ...], gs: tuple, ins: tuple, outs: tuple) -> list:
-        """Gradients of the operands from operands and results alone: runs forward again."""
+        """Gradients of the operands from operands and results only: runs the forward pass again."""
         d = self._derivative(tracked[1:])
         again = d.forward(ins) if len(d.forward.specs) > len(outs) else outs
         return d.gradients(gs, ins, again)
@@ -237,10 +236,10 @@ class _BranchesDerivative:
         return grads
 
 
-def _take_slots(slots: list[Spec], wanted: list[Spec]) -> list[int]:
-    """Places for values of these kinds; makes new ones where there are none of a kind left."""
+def _take_slots(slots: list[Spec], specs: list[Spec]) -> list[int]:
+    """Slots for values of these kinds; adds slots where none of a kind is left."""
     taken: list[int] = []
-    for spec in wanted:
+    for spec in specs:
         place = next((k for k, s in enumerate(slots) if s == spec and k not in taken), len(slots))
         if place == len(slots):
             slots.append(spec)
@@ -252,7 +251,7 @@ def _take_slots(slots: list[Spec], wanted: list[Spec]) -> list[int]:
 
 
 class Loop(Control):
-    """Runs `body` as long as `cond` says so. Both take the loop's variables and then its constants."""
+    """Runs `body` as long as `cond` returns true. Both take the loop's variables and then its constants."""
 
     xla = "control.loop"
 
@@ -326,7 +325,7 @@ class Loop(Control):
 
 
 class LoopWithResiduals(Loop):
-    """A loop that keeps the residuals of its iterations; its last result is the token they are found by."""
+    """A loop that keeps the residuals of its iterations; its last result is the token that identifies them."""
 
     xla = "control.loop_with_residuals"
 
@@ -349,7 +348,7 @@ class LoopWithResiduals(Loop):
             outputs = self.apply(operands)
             _core.record(tuple(outputs), tuple(operands), self.gradient.gradients, _EVERYTHING)
             return outputs
-        # More gradients are asked for than when the loop was traced: another loop keeps residuals for them.
+        # More gradients are needed than when the loop was traced, so another loop keeps residuals for them.
         return [*self.plain._recorded(operands, tracked), self.apply(operands)[-1]]
 
 
@@ -373,7 +372,7 @@ class LoopGradient(Control):
         self.residuals += [r for r in drawn if r not in self.residuals]
         self.constants = [i for where, i in d.reads if where == "in" and i >= n]
         self.variables = [i for i in range(n) if marks[i]]
-        # Gradients of constants are sums over the iterations; those of some rows are put together at the end.
+        # Gradients of constants are sums over the iterations; sparse ones are concatenated at the end.
         connected = [i for i in range(n, len(marks)) if d.places[i] is not None]
         self.sparse = [i for i in connected if isinstance(d.places[i], tuple)]
         self.state = self.variables + [i for i in connected if i not in self.sparse]
@@ -403,7 +402,7 @@ class LoopGradient(Control):
         return self._step
 
     def _iterate(self, xs: list) -> list:
-        """New cotangents of the variables, sums of those of the constants, parts of the sparse ones."""
+        """New cotangents of the variables, sums of those of the constants, and the parts of sparse ones."""
         d = self._derivative
         residuals = dict(zip(self.residuals, xs, strict=False))
         state = dict(zip(self.state, xs[len(self.residuals) :], strict=False))
@@ -430,7 +429,7 @@ class LoopGradient(Control):
         return [*out[:n], *(IndexedSlices(v, at, self.loop.inputs[i][0])._dense() for v, at, i in parts)]
 
     def gradients(self, gs: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]) -> list:
-        """What a tape asks for: gradients of the loop's operands."""
+        """The gradients of the loop's operands, for a tape."""
         grads: list = [None] * len(self.marks)
         target_grads = self([outs[-1], *ins, *_given(gs, outs, self.variables)])
         for i, g in zip(self.targets, target_grads, strict=True):
@@ -461,25 +460,25 @@ class LoopGradient(Control):
     def _eagerly(self, xs: list) -> list:
         token, *xs = xs
         count = len(self.marks)
-        wanted = tuple(i in self.targets for i in range(count))
+        marks = tuple(i in self.targets for i in range(count))
         every = dict(zip(self.variables, xs[count:], strict=True))
         gs = [every.get(k) if k in every else zeros(self.loop.inputs[k]) for k in range(self.loop.n)]
         loop = functools.partial(self._again, token) if self.loop.effect else self.loop.eagerly
-        grads = dict(zip(sorted(self.targets), differentiate(loop, wanted)([*xs[:count], *gs]), strict=True))
+        grads = dict(zip(sorted(self.targets), differentiate(loop, marks)([*xs[:count], *gs]), strict=True))
         return [grads[i] for i in self.targets]
 
     def _again(self, token: Any, xs: list) -> list:
-        """The loop in Python, with what it drew when it ran: it draws, prints and checks once."""
+        """The loop in Python, with the values it drew when it ran, so that it draws, prints and checks only once."""
         n = self.loop.n
         carry, constants = list(xs[:n]), list(xs[n:])
         count, *drawn = self._drawn_by(token)
-        for k in range(count.shape[0] - 1, -1, -1):  # the last iteration comes first
+        for k in range(count.shape[0] - 1, -1, -1):  # stored last to first
             carry = self._quiet([*carry, *constants, *(t[k] for t in drawn)])
         return carry
 
     @functools.cached_property
     def _quiet(self) -> GraphFunction:
-        """An iteration, given what its effects give."""
+        """An iteration that takes the results of its effectful ops as inputs."""
         graph = self.loop.body.graph
         nodes = [node for node in graph.nodes if not _is_effect(node)]
         return GraphFunction(
@@ -487,7 +486,8 @@ class LoopGradient(Control):
         )
 
     def _drawn_by(self, token: Any) -> list:
-        """A tensor with a row for each iteration, and what each effect gave in all of them, last to first."""
+        """A tensor with a row for each iteration, and the results of each effectful op in all iterations,
+        last to first."""
         n = self.loop.n
         results = specs_of(self._derivative.forward.graph.outputs)
         kinds = [self.loop.inputs[i] if where == "in" else results[i] for where, i in self.residuals]
@@ -505,7 +505,7 @@ def differentiate(f: Callable[[list], list], marks: Sequence[bool]) -> Callable[
     def gradient(given: list) -> list:
         from gradtape._src.tapes.tape import GradientTape
 
-        # Objects of their own, so that a tensor given twice has two gradients.
+        # Separate tensors, so that a tensor passed twice has two gradients.
         xs = [ops.identity(x) if m else x for x, m in zip(given, marks, strict=False)]
         sources = [x for x, m in zip(xs, marks, strict=True) if m]
         with GradientTape(watch_accessed_variables=False) as tape:
@@ -521,7 +521,7 @@ def differentiate(f: Callable[[list], list], marks: Sequence[bool]) -> Callable[
 
 
 class Eager(Control):
-    """A function of tensors that runs as eager code inside a program; tapes in there differentiate it."""
+    """A function of tensors that runs as eager code inside a program; tapes inside it differentiate it."""
 
     def __init__(
         self, name: str, f: Callable[[list], list], specs: Sequence[Spec], effect: bool = False

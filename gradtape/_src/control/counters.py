@@ -1,4 +1,4 @@
-"""The counters of loops that are being traced, by which a TensorArray knows how far it will grow."""
+"""The counters of loops that are being traced; they tell a TensorArray how far it will grow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gradtape import _core
 from gradtape._src.base import errors
 from gradtape._src.base.contexts import stack
 
-_counters = stack()  # the symbol that counts, from 0, and the number of iterations
+_counters = stack()  # the symbol that counts from 0, and the number of iterations
 
 
 def trips(index: Any) -> int:
@@ -20,5 +20,5 @@ def trips(index: Any) -> int:
 
 
 def counting(index: Any, count: int | None) -> _core.Scope:
-    """A scope to trace the body of a loop in; `count` is its number of iterations, None if unknown."""
+    """A scope for tracing the body of a loop; `count` is its number of iterations, None if unknown."""
     return _counters.to((index._symbol, count))

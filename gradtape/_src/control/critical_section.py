@@ -1,4 +1,4 @@
-"""`tf.CriticalSection`: a function at a time."""
+"""`tf.CriticalSection`: runs one function at a time."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import gradtape as tf
 
 
 class CriticalSection:
-    """Runs functions one after the other, whichever threads they come from.
+    """Runs functions one after the other, whichever threads call it.
 
-    Inside a `tf.function` the function becomes part of the graph, whose steps are taken in order; graphs that run in
-    several threads at once do not wait for each other.
+    Inside a `tf.function` the function becomes part of the graph, whose steps keep their order; graphs that
+    run in several threads at the same time do not wait for each other.
 
     >>> import gradtape as tf
     >>> section, count = tf.CriticalSection(), tf.Variable(0)
@@ -39,7 +39,7 @@ class CriticalSection:
     def execute(
         self, fn: Callable[[], Any], exclusive_resource_access: bool = True, name: str | None = None
     ) -> Any:
-        """What `fn()` gives; no other function runs in this section meanwhile.
+        """The result of `fn()`; no other function runs in this section in the meantime.
 
         Raises:
           ValueError: if it is called by a function that runs in this section.

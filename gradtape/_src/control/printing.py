@@ -1,4 +1,4 @@
-"""`tf.print`: tensors as TensorFlow prints them, `[1 2 3]`, to a stream or a file; and the logger."""
+"""`tf.print`: prints tensors as TensorFlow does, `[1 2 3]`, to a stream or a file; and gradtape's logger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import logging
 
 _LEVELS = {"logging.info": log.INFO, "logging.warning": log.WARNING, "logging.error": log.ERROR}
-# Those of Python's logging, and those of absl's.
+# The levels of Python's logging and those of absl's.
 _NUMBERS = {level: level for level in _LEVELS.values()} | {0: log.INFO, -1: log.WARNING, -2: log.ERROR}
 _ALLOWED = frozenset(("output_stream", "summarize", "sep", "end", "name"))
 
@@ -115,7 +115,7 @@ def format_value(value: Any, summarize: int = 3) -> str:
 
 
 def format_tensor(tensor: Any, summarize: int = 3) -> str:
-    """A tensor in TensorFlow's form; strings are quoted, with surrogates for bytes that are no UTF-8."""
+    """A tensor in TensorFlow's form; strings are quoted, with surrogates for bytes that are not UTF-8."""
     if tensor.dtype is dtypes.string:
         words = text.array_of(tensor)
         shown = np.empty(words.size, object)
@@ -133,7 +133,7 @@ def _quoted(s: bytes) -> str:
 
 
 def format_array(array: np.ndarray, summarize: int = 3) -> str:
-    """An array in TensorFlow's form: numbers as short as they can be, long axes shortened."""
+    """An array in TensorFlow's form: the shortest form of each number, long axes abbreviated."""
     return _rows(array, summarize if summarize >= 0 else array.size, 1)
 
 
@@ -156,7 +156,7 @@ def _number(x: Any) -> str:
     if isinstance(x, np.complexfloating):
         return f"({_number(x.real)},{_number(x.imag)})"
     if isinstance(x, np.floating):
-        # The shorter of two precisions, if it gives the same number.
+        # The shorter of two precisions, if it reads back as the same number.
         kind, digits = (float, (15, 17)) if isinstance(x, np.float64) else (np.float32, (6, 9))
         short = f"{float(x):.{digits[0]}g}"
         return short if kind(short) == kind(x) or x != x else f"{float(x):.{digits[1]}g}"

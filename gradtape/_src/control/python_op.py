@@ -1,7 +1,7 @@
 """Ops written in Python, in graphs: how they run in a program, and their static shapes and types.
 
-`lower` makes them steps that call Python, unless their forward is composed of ops: then `simplify`
-inlines it. Their gradients belong to their rows (`gradtape/_src/tapes/primitive.py`).
+`lower` makes them steps that call Python, unless their forward is composed of ops: then `simplify` inlines
+it. Their gradients belong to their rows (`gradtape/_src/tapes/primitive.py`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from gradtape._src.tensors import conversion
 
 Spec = tuple[int, tuple[int, ...]]  # number of the type, shape
 
-_ops: list[Any] = []  # records point at ops without owning them, so ops live as long as the process
+_ops: list[Any] = []  # records do not own ops, so ops live as long as the process
 
 
 class PythonOp:
-    """What the core and the passes ask of an op written in Python."""
+    """The interface of an op written in Python for the core and the passes."""
 
     op: Any
 
@@ -35,7 +35,7 @@ class PythonOp:
         self._graphs: dict[tuple, Graph | None] = {}
 
     def attach(self, op: Any) -> None:
-        """Gives the op what the core and the passes look for."""
+        """Sets the attributes of the op that the core and the passes look for."""
         self.op, self.row, self.name = op, op.row, op.op_name
         op.infer, op.expand, op.step = self.infer, self.expand, self.step
         _ops.append(op)
@@ -45,18 +45,18 @@ class PythonOp:
         return self.forward(*operands, *attrs)
 
     def step(self, node: Node) -> Callable:
-        """What a program runs for a node."""
+        """The function that a program runs for a node."""
         expected = [(r.shape, r.dtype) for r in node.results]
 
         def run(*operands: Any) -> list:
             with aside():
                 results = list(_core.apply(self.op, list(operands), node.attrs))
             if [(tuple(r.shape), r.dtype._code) for r in results] != expected:
-                wanted = ", ".join(f"{BY_CODE[d].name}{list(s)}" for s, d in expected)
+                specs = ", ".join(f"{BY_CODE[d].name}{list(s)}" for s, d in expected)
                 got = ", ".join(f"{r.dtype.name}{list(r.shape)}" for r in results)
                 raise errors.InvalidArgumentError(
                     None, None,
-                    f"{self.name}: the result is not what was inferred when the function was traced; expected {wanted}; got "
+                    f"{self.name}: the result is not what was inferred when the function was traced; expected {specs}; got "
                     f"{got}. Hint: pass shape=, or shape_from_values=True if it depends on values.",
                 )  # fmt: skip
             return results
@@ -66,7 +66,7 @@ class PythonOp:
     # ---- shapes -----------------------------------------------------------------------------
 
     def infer(self, specs: Sequence[Spec], attrs: tuple) -> list[tuple]:
-        """Called by the core: for each result its (shape, number of the type)."""
+        """Called by the core: (shape, number of the type) for each result."""
         key = (tuple(specs), attrs)
         try:
             cached = self._inferred.get(key)
@@ -107,12 +107,12 @@ class PythonOp:
 
 
 def adopt(op: Any) -> None:
-    """Makes an op that was entered into the table with a forward in Python traceable; called by the core."""
+    """Makes an op of the table whose forward is in Python traceable; called by the core."""
     PythonOp(op._python).attach(op)
 
 
 def traced(f: Callable[[list], Any], specs: Sequence[Spec], many: bool) -> Graph | None:
-    """The graph of what `f` does with tensors of these kinds; None if it looks at values."""
+    """The graph of `f`, traced for tensors of these kinds; None if it reads values."""
     graph = Graph()
     xs = [symbolic(graph.input(shape, dtype)) for dtype, shape in specs]
     try:
@@ -136,6 +136,6 @@ def _spec(given: Any, dtype: int) -> tuple:
 
 
 def _example(rng: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
-    """Some values to run a forward on: ordinary numbers, and indices that are in range wherever possible."""
+    """Example values to run a forward on: ordinary numbers, and indices that are in range wherever possible."""
     array = rng.uniform(0.5, 1.5, shape) if dtype.is_floating or dtype.is_complex else np.zeros(shape)
     return conversion.convert(array, dtype._code)

@@ -126,11 +126,11 @@ class LoopCall(Call):
     def make(self, frame: Frame) -> Any:
         state = map_leaves(lambda leaf: in_frame(leaf, frame), self.args[0])
 
-        def test(now: list) -> Any:
-            return self.test.run(self._given(now), frame)[0]
+        def test(current: list) -> Any:
+            return self.test.run(self._given(current), frame)[0]
 
-        def step(now: list) -> list:
-            return self.step.run(self._given(now), frame)
+        def step(current: list) -> list:
+            return self.step.run(self._given(current), frame)
 
         if _core.current_trace() is not None:
             try:
@@ -146,20 +146,20 @@ class LoopCall(Call):
                 return state
 
     def _check_defined(self, state: list) -> None:
-        """Raises if the loop, which did not iterate, was to give variables their first value."""
+        """Raises if the loop did not iterate, but had to initialize variables."""
         first = [k for k, v in enumerate(state) if v is values.UNDEFINED and self.step.result[k] is not v]
         names = [self.names[k] for k in first if self.names and values.INTERNAL not in self.names[k]]
         if names:
             raise errors.InvalidArgumentError(None, None, values.not_iterated(names))
 
     def _given(self, state: list) -> list:
-        """The values of the variables that had one before the loop."""
+        """The values of the variables that were defined before the loop."""
         start = self.args[0]
         return [
             x
-            for before, now in zip(start, state, strict=True)
+            for before, value in zip(start, state, strict=True)
             if before is not values.UNDEFINED and before is not None
-            for x in _changing(now)
+            for x in _changing(value)
         ]
 
     def in_world(self, world: World) -> Any:
@@ -195,7 +195,9 @@ def loop(
     result = _write(recording, step, start, shapes, body)
     result = _checked(start, result, shapes, names, step)
     step.result = result
-    tester.result = _write(recording, tester, start, shapes, lambda now: [predicate(test(now), "while loop")])
+    tester.result = _write(
+        recording, tester, start, shapes, lambda state: [predicate(test(state), "while loop")]
+    )
     call = LoopCall(map_leaves(recording.place_of, start), names, tester, step, iterates, traced)
     return recording.note(call)
 
@@ -212,8 +214,8 @@ def _write(recording: Recording, part: Part, start: list, shapes: list, f: Calla
             return part.argument(next(at), leaf.dtype._code, recorded_value(leaf))
         return leaf
 
-    now = [map_leaves(variable, v) for v in start]
-    return part.write(lambda: f(now))
+    state = [map_leaves(variable, v) for v in start]
+    return part.write(lambda: f(state))
 
 
 def _begun(value: Any) -> Any:
@@ -238,8 +240,8 @@ def _shapes(start: list, invariants: Sequence[Any] | None) -> list:
         if value is values.UNDEFINED or value is None:
             continue
         given = None if invariants is None else invariants[k]
-        wanted = [None] * len(_changing(value)) if given is None else nest.flatten(given)
-        for leaf, shape in zip(_changing(value), wanted, strict=True):
+        declared = [None] * len(_changing(value)) if given is None else nest.flatten(given)
+        for leaf, shape in zip(_changing(value), declared, strict=True):
             shapes.append(_static(leaf) if shape is None else _as_static(shape, leaf))
     return shapes
 
@@ -265,7 +267,7 @@ def _static(leaf: Any) -> Any:
 def _checked(
     start: list, result: Sequence[Any], shapes: list, names: Sequence[str] | None, step: Part
 ) -> list:
-    """What an iteration gives, which must be of the kinds and shapes that the loop began with."""
+    """The result of an iteration; it must have the kinds and shapes that the loop began with."""
     at = iter(shapes)
     out = []
     for k, (before, after) in enumerate(zip(start, result, strict=True)):
@@ -303,12 +305,12 @@ def _is_within(have: Any, shape: Any) -> bool:
     )
 
 
-# ---- ways not taken -----------------------------------------------------------------------------
+# ---- paths not taken ----------------------------------------------------------------------------
 
 
 class _Tied(Callback):
-    """What comes of one way, and what the ways read that were not taken: as in TensorFlow it depends on these, too, but
-    their gradient is zero."""
+    """A result, made dependent on the values that other paths read: in TensorFlow it depends on these, too,
+    with gradients of zero."""
 
     passes_on = True
 
@@ -323,9 +325,9 @@ class _Tied(Callback):
 
 
 def _tied(results: Any, call: Any, others: Sequence[Part], frame: Frame) -> Any:
-    """The results of a branch or a loop, for tapes around the recording tied to what the other parts read.
+    """The results of a branch or a loop. For tapes around the recording they depend on what the other parts read.
 
-    Its own tapes know what depends on what in any run (`tapes/recorded.py`).
+    The recording's own tapes know the dependencies of any run (`tapes/recorded.py`).
     """
     own = _own_tapes(frame)
     recording = _core.recording_tapes()
@@ -351,7 +353,7 @@ def _tied(results: Any, call: Any, others: Sequence[Part], frame: Frame) -> Any:
             return tied
         with _core.Scope(recording=False, tapes=inner):
             untied = ops.identity(leaf)
-        # A tensor has one record: each tape follows the operand that it knows.
+        # A tensor has one record, so it gets both operands: each tape follows the one that it knows.
         with _core.Scope(recording=False):
             both = ops.identity(tied)
         _core.record((both,), (tied, untied), lambda g: [g, g])
@@ -362,36 +364,36 @@ def _tied(results: Any, call: Any, others: Sequence[Part], frame: Frame) -> Any:
 
 def _read_by(part: Part) -> tuple[list, list]:
     """The values and the variables that a part reads and that can have a gradient."""
-    found = [v for v in read_from_outside(part) if v.dtype in DIFFERENTIABLE]
-    return found, [v for v in _variables_in(part) if v.dtype._code in DIFFERENTIABLE]
+    read = [v for v in read_from_outside(part) if v.dtype in DIFFERENTIABLE]
+    return read, [v for v in _variables_in(part) if v.dtype._code in DIFFERENTIABLE]
 
 
 def _own_tapes(frame: Frame | None) -> set[int]:
     """The tapes of a recording that runs, by id."""
-    found: set[int] = set()
+    ids: set[int] = set()
     while frame is not None:
-        found.update(id(t if isinstance(t, _core.Tape) else t._tape) for t in frame.opened)
+        ids.update(id(t if isinstance(t, _core.Tape) else t._tape) for t in frame.opened)
         frame = frame.outer
-    return found
+    return ids
 
 
 def _variables_in(part: Any) -> list:
-    """The variables that a part is given, or parts of it are."""
-    found: list = []
+    """The variables among the arguments of the calls of a part, at any depth."""
+    variables: list = []
     for node in part.nodes:
         leaves = leaves_of((node.op.args, node.op.kwargs))
-        found += [v for v in map(leaf_of, leaves) if isinstance(v, _core.Variable)]
+        variables += [v for v in map(leaf_of, leaves) if isinstance(v, _core.Variable)]
         routines = [leaf for leaf in leaves if isinstance(leaf, Bindable)]
         inner = [*node.op.inner(), *(p for routine in routines for p in routine.parts())]
-        found += [v for p in inner for v in _variables_in(p)]
-    return found
+        variables += [v for p in inner for v in _variables_in(p)]
+    return variables
 
 
 # ---- in worlds ----------------------------------------------------------------------------------
 
 
 def _joined(world: World, results: list) -> Any:
-    """What comes of one of several ways: a size that differs is any size."""
+    """The common result of several branches: a size that differs between them is unknown."""
 
     def join(*leaves: Any) -> Any:
         first = leaves[0]
@@ -411,5 +413,5 @@ def _joined(world: World, results: list) -> Any:
         return world.fresh(dims, first.dtype._code, leaves)
 
     flat = [leaves_of(r) for r in results]
-    made = iter([join(*leaves) for leaves in zip(*flat, strict=True)])
-    return map_leaves(lambda _: next(made), first_of(results))
+    joined = iter([join(*leaves) for leaves in zip(*flat, strict=True)])
+    return map_leaves(lambda _: next(joined), first_of(results))

@@ -17,21 +17,21 @@ from gradtape._src.graph.worlds import IN_WORLDS, World
 
 
 class Elements:
-    """What is known of the elements of an array, and of those that come of it by writing: as TensorFlow, it learns."""
+    """What is known about the elements of an array and its successors; as in TensorFlow, writes add to it."""
 
     def __init__(self, shape: Any, infer: bool) -> None:
         self.shape = TensorShape(shape)
         self._infer = infer
 
     def learn(self, shape: TensorShape) -> None:
-        """Takes note of the shape of an element."""
+        """Takes the shape of a written element into account."""
         if not shape.is_compatible_with(self.shape):
             raise ValueError(f"Inconsistent shapes: saw {shape} but expected {self.shape}")
         if self._infer:
             self.shape = self.shape.merge_with(shape)
 
     def common(self, other: Elements) -> Elements:
-        """What is true of these elements and of others."""
+        """What holds for both these elements and the others."""
         if other is self:
             return self
         return Elements(self.shape.most_specific_compatible_shape(other.shape), self._infer and other._infer)
@@ -77,8 +77,8 @@ class RecordedArray(TensorArray):
     def split(self, value: Any, lengths: Any, name: str | None = None) -> Any:
         value = self._operand(value)
         lengths = ops.convert_to_tensor(lengths, dtype_hint=dtypes.int32)
-        if lengths._symbol is None and len(known := set(self._indices(lengths))) == 1:
-            self._elements.learn(TensorShape([*known]).concatenate(value.shape[1:]))
+        if lengths._symbol is None and len(sizes := set(self._indices(lengths))) == 1:
+            self._elements.learn(TensorShape([*sizes]).concatenate(value.shape[1:]))
         return _split(self, value, lengths)
 
     def _operand(self, value: Any) -> Any:
@@ -90,7 +90,7 @@ class RecordedArray(TensorArray):
         return value
 
 
-METHODS: dict[str, Callable] = {}  # the calls that methods of arrays are, by their names
+METHODS: dict[str, Callable] = {}  # by the name of a method of arrays: the call that it records
 
 
 def _method(name: str) -> Callable:
@@ -98,7 +98,7 @@ def _method(name: str) -> Callable:
         try:
             return getattr(array, name)(*args, **kwargs)
         except (errors.OutOfRangeError, ValueError) as e:
-            raise errors.InvalidArgumentError(None, None, str(e)) from None  # as when TensorFlow runs a graph
+            raise errors.InvalidArgumentError(None, None, str(e)) from None  # as in TensorFlow's graphs
 
     call.__name__ = f"TensorArray.{name}"
     METHODS[call.__name__] = call
@@ -117,7 +117,7 @@ for _name in ("read", "stack", "gather", "concat", "size", "close", "identity"):
 
 
 class ArraySketch:
-    """An array in a world: its elements, how many there are, and what they come from."""
+    """An array in a world: the shape and number of its elements, and the values that they depend on."""
 
     def __init__(
         self,
@@ -138,11 +138,11 @@ class ArraySketch:
         return ArraySketch(self.world, self.dtype, elements, size, self.dynamic_size, (*self.inputs, *inputs))
 
     def in_any_iteration(self) -> ArraySketch:
-        """The array at the beginning of any iteration: one that grows has any size."""
+        """The array at the beginning of any iteration; if it can grow, its size is unknown."""
         return self._with(self.elements, None if self.dynamic_size else self.count)
 
     def joined(self, others: tuple) -> ArraySketch:
-        """What is true of this array and of the others."""
+        """What this array and the others have in common."""
         out = self
         for other in others:
             size = out.count if out.count == other.count else None
@@ -190,11 +190,11 @@ class ArraySketch:
 
 
 class ArrayOfRun(TensorArray):
-    """An array while a recording runs. As in TensorFlow's graphs its elements can be read again, and may differ in what
-    is not known of their shape."""
+    """An array while a recording runs. As in TensorFlow's graphs, its elements can be read again, and may
+    differ in unknown sizes."""
 
     def __init__(self, dtype: Any, size: Any, dynamic_size: Any, element_shape: TensorShape) -> None:
-        traced = _core.current_trace() is not None  # a program has one shape for all of them
+        traced = _core.current_trace() is not None  # in a program all elements have one shape
         super().__init__(dtype, size, dynamic_size, False, infer_shape=traced, element_shape=element_shape)
         self._declared_shape = TensorShape(element_shape)
 
@@ -215,7 +215,7 @@ class ArrayOfRun(TensorArray):
 
 
 def make_array(elements: Elements, dtype: Any, size: Any, dynamic_size: Any) -> Any:
-    """A new array, as a call of a recording. It begins with what the recording knows of its elements in the end."""
+    """A new array, as a recorded call. It starts with everything that the finished recording knows about its elements."""
     return ArrayOfRun(dtype, size, dynamic_size, elements.shape)
 
 
@@ -229,10 +229,10 @@ def _take_over(array: TensorArray, args: tuple, kwargs: dict) -> None:
 
 def _sketched(world: World, call: Call) -> ArraySketch:
     def sketch(elements: Elements, dtype: Any, size: Any, dynamic_size: Any) -> ArraySketch:
-        known = size if isinstance(size, int) and not dynamic_size else None
+        count = size if isinstance(size, int) and not dynamic_size else None
         if isinstance(size, _core.Tensor) and size._symbol is None and not dynamic_size:
-            known = int(size)
-        return ArraySketch(world, dtypes.as_dtype(dtype), elements, known, bool(dynamic_size))
+            count = int(size)
+        return ArraySketch(world, dtypes.as_dtype(dtype), elements, count, bool(dynamic_size))
 
     return Call(sketch, call.args, call.kwargs).make(world.frame)
 

@@ -1,7 +1,7 @@
 """One graph for several replicas: each runs it on its own part of the data, and they exchange values on the way.
 
-An engine that has a device for each replica runs the graph on all of them at once (`Engine.over`); then collectives are
-what XLA calls `psum` and the like. Natively the replicas are walked through side by side, node by node.
+An engine that has a device for each replica runs the graph on all of them at once (`Engine.over`);
+collectives then become `psum` and the like in XLA. The native engine runs the replicas side by side, node by node.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from gradtape._src.graph.ir import Graph, Value
 
 
 class Axis:
-    """The replicas of one graph, as a group (see `collective.py`): what they do together is part of the graph."""
+    """The replicas of one graph, as a group (see `collective.py`): their collectives are part of the graph."""
 
     is_axis = True
-    rank = 0  # of the replica that stands for all
+    rank = 0  # of the replica that represents all
 
     def __init__(self, size: int) -> None:
         self.size = size
 
-    # Outside of the graph, all replicas have the same.
+    # Outside of the graph, all replicas have the same values.
 
     def all_reduce(self, tensors: list) -> list:
         """The sums over all replicas."""
         return [ops.add_n([x] * self.size) for x in tensors]
 
     def all_gather(self, tensors: list) -> list:
-        """For each tensor those of all replicas."""
+        """For each tensor, the tensors of all replicas."""
         return [[x] * self.size for x in tensors]
 
     def broadcast(self, tensors: list, root: int = 0) -> list:
@@ -53,27 +53,27 @@ class Axis:
 
 
 class Same(Collective):
-    """Values that must be the same in all replicas."""
+    """Values that must be equal on all replicas."""
 
     lowering = "collective.same"
 
     def __init__(self, group: Any, what: str) -> None:
         super().__init__("same", group)
-        self.what = what  # in words: what it means if they are not
+        self.what = what  # the error message if they differ
 
     def transpose(self, operands: Sequence[Any]) -> Collective:
         return self
 
 
 def same(axis: Axis, value: Any, what: str) -> Any:
-    """The value, which is checked when the graph runs."""
+    """The value; the graph checks when it runs that all replicas have the same one."""
     return of(axis, Same, what)([value])[0]
 
 
 class Replicated(Control):
-    """The node. Operands: `rows` values of each replica, one after the other, then those that all share.
+    """The node. Operands: `rows` values of each replica, replica after replica, then the values that all share.
 
-    Results: the first `results` of the graph for each replica, one after the other, then those that are the same in all.
+    Results: the first `results` of the graph for each replica, replica after replica, then those that are common to all.
     """
 
     xla = "collective.replicated"
@@ -95,7 +95,7 @@ class Replicated(Control):
         return [self.function.graph]
 
     def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
-        # Tapes see what each replica does, one beside the other.
+        # Tapes record the ops of all replicas.
         return list(self._execute(*operands))
 
     def _execute(self, *operands: Any) -> Sequence[Any]:
@@ -125,7 +125,7 @@ class Replicated(Control):
 
 
 def together(op: Collective, given: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
-    """What a collective gives each replica, from the operands of all of them."""
+    """The results of a collective on each replica, from the operands of all of them."""
     columns = list(zip(*given, strict=True))
     if isinstance(op, Same):
         for column in columns:
@@ -154,7 +154,7 @@ def _want_same(first: Any, other: Any, replica: int, what: str) -> None:
 
 
 def is_common(graph: Graph, apart: Sequence[Value]) -> set[Value]:
-    """The values of a graph that are the same in all replicas, because nothing that differs leads to them."""
+    """The outputs of a graph that are equal on all replicas, because nothing that differs leads to them."""
     differs = set(apart)
     for node in graph.nodes:
         if isinstance(node.op, Collective) and isinstance(node.op, (AllReduce, AllGather, Broadcast, Same)):

@@ -33,13 +33,13 @@ def _symbolic(*values: Any) -> bool:
 
 
 def _out_of_range(text: str) -> errors.OpError:
-    """The error for an index that is not there: TensorFlow's arrays in graphs have another class for it."""
+    """The error for an index out of range: TensorFlow's arrays in graphs raise another class."""
     kind = errors.OutOfRangeError if _core.current_trace() is None else errors.InvalidArgumentError
     return kind(None, None, text)
 
 
 def _own(method: Callable) -> Callable:
-    """Calls the method of the array's own class: programs map `tf.TensorArray.stack` over arrays of a recording, too."""
+    """Calls the method of the array's own class, because programs call `tf.TensorArray.stack` on recorded arrays too."""
 
     @functools.wraps(method)
     def call(self: TensorArray, *args: Any, **kwargs: Any) -> Any:
@@ -52,9 +52,9 @@ def _own(method: Callable) -> Callable:
 
 
 class TensorArray:
-    """A list of tensors; `write` returns the array to go on with.
+    """A list of tensors; `write` returns the array to use afterwards.
 
-    Gradients pass through `write`, `read`, `stack` and the others as through any op.
+    Gradients pass through `write`, `read`, `stack` and so on as through any op.
 
     >>> import gradtape as tf
     >>> ta = tf.TensorArray(tf.float32, size=2)
@@ -101,11 +101,11 @@ class TensorArray:
         self._element_shape = TensorShape(element_shape)
         self._tensors: list = [None] * _size(size)
         self._cleared: set[int] = set()
-        # In a traced loop the elements are rows of one tensor, and the array does not change: `write`
-        # and the others return another one.
+        # In a traced loop the elements are rows of one tensor, and arrays are immutable: `write` and the
+        # others return a new one.
         self._buffer: Any = None
 
-    # ---- what it is -------------------------------------------------------------------------
+    # ---- properties -----------------------------------------------------------------------
 
     @property
     def dtype(self) -> dtypes.DType:
@@ -129,7 +129,7 @@ class TensorArray:
 
     @property
     def flow(self) -> Any:
-        """A scalar that stands for the order of graph ops; it has no meaning here."""
+        """A scalar that carries the order of ops in TensorFlow's graphs; it has no meaning here."""
         return ops.constant(0)
 
     @_own
@@ -201,7 +201,7 @@ class TensorArray:
         return self
 
     def _element(self, index: int) -> Any:
-        """An element; zeros if nothing was written."""
+        """An element; zeros if nothing was written to it."""
         if self._tensors[index] is None:
             if not self._element_shape.is_fully_defined():
                 tracing = _core.current_trace() is not None
@@ -361,7 +361,7 @@ class TensorArray:
         return new._with_tensor(rows)
 
     def _grow(self, index: Any) -> None:
-        """An array that grows in a loop gets the size it will have after the loop."""
+        """Gives an array that grows in a loop the size that it will have after the loop."""
         size = trips(index)
         if self._buffer is None:
             self._tensors += [None] * (size - len(self._tensors))
@@ -396,7 +396,7 @@ class TensorArray:
 
 
 class TensorArraySpec(TypeSpec):
-    """What a `tf.TensorArray` looks like: the type and shape of its elements, and whether it grows.
+    """The spec of a `tf.TensorArray`: the type and shape of its elements, and whether it grows.
 
     >>> import gradtape as tf
     >>> tf.TensorArraySpec.from_value(tf.TensorArray(tf.float32, 3, element_shape=[2]))
@@ -432,7 +432,7 @@ class TensorArraySpec(TypeSpec):
 
     @property
     def value_type(self) -> type[TensorArray]:
-        """The class of what is described."""
+        """The class of the values it describes."""
         return TensorArray
 
     def _serialize(self) -> tuple:

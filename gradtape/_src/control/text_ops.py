@@ -1,7 +1,8 @@
-"""Ops on strings, written in Python: how a function of bytes becomes an op of tensors.
+"""Ops on strings, written in Python: makes an op of tensors from a function of bytes.
 
-An op is a node of its own (`graph.ir.Callback`): it runs at once in eager code, and as a step of the program in a
-traced function. Where sizes of its results depend on values it says so, and a traced function is a recording.
+Such an op is a node of its own (`graph.ir.Callback`): eager code runs it at once, and in a traced function it
+is a step of the program. If sizes of its results depend on values, its specs say so, and a traced function is
+a recording.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
 class Bad(ValueError):
-    """What is wrong with an element: `each` says which one it is."""
+    """An error about one element; `each` adds which one."""
 
 
 def typed(value: Any, dtype: dtypes.DType, op: str = "op", place: int = 0) -> Any:
-    """An argument as a tensor of one type; numbers of another type are refused as TensorFlow refuses them.
+    """An argument as a tensor of one type; numbers of another type are refused as in TensorFlow.
 
     Raises:
       TypeError: if it cannot be converted, or is a tensor of another type in a traced function.
@@ -63,7 +64,7 @@ def one_of(value: Any, allowed: Sequence[str], attribute: str, op: str) -> str:
 
 
 def bytes_of(value: str | bytes) -> bytes:
-    """An attribute of the user's, a separator say, as bytes."""
+    """An attribute given by the user, such as a separator, as bytes."""
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
@@ -86,8 +87,8 @@ def run(
     """The results of a function of tensors.
 
     Args:
-      specs: for each result its (shape, type); None for sizes, and shapes, that depend on values.
-      effect: whether it runs though nobody reads the results.
+      specs: (shape, type) for each result; None for sizes, and shapes, that depend on values.
+      effect: whether it runs even if nothing reads the results.
     """
     if any(shape is None or None in shape for shape, _ in specs):
         if _core.current_trace() is None:
@@ -99,10 +100,10 @@ def run(
 def each(
     name: str, function: Callable[..., Any], x: Any, dtype: dtypes.DType = dtypes.string, effect: bool = False
 ) -> Any:
-    """A function of one element, for every element of a tensor.
+    """Applies a function of one element to every element of a tensor.
 
     Raises:
-      InvalidArgumentError: if it raises `Bad` for one, which is named.
+      InvalidArgumentError: if it raises `Bad`; the message names the element.
     """
 
     def forward(x: Any) -> list:
@@ -112,7 +113,7 @@ def each(
 
 
 def over(function: Callable[[Any], Any], values: list, shape: Sequence[int]) -> list:
-    """The results of a function of one element; one that it finds `Bad` is named by its place."""
+    """The results of a function of one element; an error names the position of the element that is `Bad`."""
     out = []
     for v in values:
         try:
@@ -137,7 +138,7 @@ def scalar(x: Any) -> Any:
 
 
 def is_ragged(value: Any) -> bool:
-    """Whether it is a ragged tensor; those are defined above."""
+    """Whether it is a ragged tensor, a class that is defined in a layer above."""
     return hasattr(type(value), "with_flat_values")
 
 

@@ -44,7 +44,7 @@ class _Undefined:
 
 UNDEFINED = _Undefined()
 _NUMBERS = (bool, int, float, complex, np.ndarray, np.generic)
-# Names of variables that the source transformation made.
+# Prefix of the variables that the source transformation creates.
 INTERNAL = "ag__"
 RESULT, RETURNED = "ag__retval", "ag__returned"
 
@@ -59,9 +59,9 @@ def settle(value: Any) -> Any:
 
 
 def alike(results: Sequence[list], within: Callable[[int, Callable[[], Any]], Any]) -> list[list]:
-    """The values of branches: sparse gradients are made dense where not all branches give one.
+    """The values of branches: gradients that are not sparse in all branches are made dense.
 
-    `within(k, f)` calls `f` as a part of branch `k`.
+    `within(k, f)` calls `f` as part of branch `k`.
     """
     out = [list(r) for r in results]
     for i, column in enumerate(zip(*results, strict=True)):
@@ -80,7 +80,7 @@ def _same_form(a: Any, b: Any) -> bool:
 
 
 def apart_with_shapes(init: Sequence[Any], invariants: Sequence[Any] | None) -> tuple[list, list | None]:
-    """The values of a loop taken apart, and the shapes that they have in every iteration in the same form.
+    """The values of a loop taken apart, and the shapes that they have in every iteration, in the same structure.
 
     Raises:
       TypeError: for an invariant that does not fit.
@@ -124,7 +124,7 @@ def _with_shape(value: Any, shape: Any) -> tuple[Any, Any]:
 
 
 def kind_of(leaf: Any) -> str:
-    """What a leaf is to a branch or a loop: a "tensor", an "array", or any other "object"."""
+    """What branches and loops treat a leaf as: a "tensor", an "array", or any other "object"."""
     if isinstance(leaf, _core.Tensor) or (isinstance(leaf, _NUMBERS) and not _is_text(leaf)):
         return "tensor"
     if isinstance(leaf, TensorArray) and leaf._is_tensor():
@@ -156,11 +156,11 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _empty(leaf: Any) -> Any:
-    """A placeholder for a leaf before the iteration that makes it."""
+    """A placeholder for a leaf before the iteration that creates it."""
     if kind_of(leaf) == "object":
         return leaf._with_zeros() if isinstance(leaf, TensorArray) else leaf
     tensor = tensor_of(leaf)
-    # Nobody reads it: any size will do.
+    # It is never read, so any size will do.
     sizes = () if tensor.shape.rank is None else tuple(d or 0 for d in tensor.shape)
     return _like(leaf, zeros((sizes, tensor.dtype._code)))
 
@@ -193,7 +193,7 @@ class Layout:
     def revise(
         self, result: Sequence[Any], names: Sequence[str] | None, initialized: list[str]
     ) -> list | None:
-        """Other values to start with, if an iteration shows that these are of the wrong kind."""
+        """Other initial values, if an iteration shows that these are of the wrong kind."""
         revised, changed = [], False
         for k, (before, after) in enumerate(zip(self.values, result, strict=True)):
             name = names[k] if names else f"loop_vars[{k}]"
@@ -230,7 +230,7 @@ class Layout:
         return a
 
     def tensors_like(self, result: Sequence[Any], names: Sequence[str] | None) -> list:
-        """The tensors of an iteration's result, which must be of the kinds the loop began with."""
+        """The tensors of an iteration's result, which must have the kinds that the loop began with."""
         out = []
         begun = iter(self.tensors)
         for k, (leaves, after) in enumerate(zip(self.leaves, result, strict=True)):
@@ -261,7 +261,7 @@ def _fitting(a: Any, b: Any, name: str | None) -> Any:
 
 
 def fitting_type(a: Any, b: Any, name: str | None) -> Any:
-    """What an iteration made of `a`, as a tensor of the same type."""
+    """The new value of `a` after an iteration, as a tensor of the same type."""
     if b is None or b is UNDEFINED:
         raise ValueError(f"'{name or 'a loop variable'}' is {b} at the end of the iteration.")
     if kind_of(b) == "object" and not isinstance(b, _core.Variable):
@@ -280,7 +280,7 @@ def fitting_type(a: Any, b: Any, name: str | None) -> Any:
 
 
 def not_iterated(names: Sequence[str]) -> str:
-    """What is wrong if a loop that gives variables their first value does not iterate."""
+    """The error message of a loop that must initialize variables, but does not iterate."""
     return f"assertion failed: [loop must iterate at least once to initialize {', '.join(names)}]"
 
 
@@ -288,8 +288,8 @@ class ShapeVaries(ValueError):
     """A variable of a loop has another shape after an iteration.
 
     Attributes:
-      name: of the variable, if it has one.
-      shapes: before the loop and after an iteration.
+      name: the name of the variable, if it has one.
+      shapes: its shapes before the loop and after an iteration.
     """
 
     def __init__(self, text: str, name: str | None, before: Any, after: Any) -> None:
@@ -298,7 +298,7 @@ class ShapeVaries(ValueError):
 
 
 def refuse_shape(a: Any, before: Any, after: Any, name: str | None) -> None:
-    """Raises TensorFlow's error for a variable of a loop whose shape changes."""
+    """Raises TensorFlow's error for a loop variable whose shape changes."""
     if name is None:
         raise ShapeVaries(
             f"Input tensor `{a!r}` enters the loop with shape {before}, but has shape {after} after one iteration. To allow "
@@ -329,15 +329,15 @@ def check_structure(before: Any, after: Any, name: str, named: bool) -> None:
 
 
 def each_branch(which: Any, run: Callable[[Any], Any], functions: Sequence[Any]) -> list:
-    """`run(f)` for each function. Of a condition the main branch, which is the last one, is run first: what its Python code
-    does besides is done in TensorFlow's order."""
+    """`run(f)` for each function. The main branch of a condition, which is the last one, runs first, so that
+    side effects of its Python code happen in TensorFlow's order."""
     if which.dtype is not bool_:
         return [run(f) for f in functions]
     return [run(f) for f in reversed(functions)][::-1]
 
 
 class Choice:
-    """A value that one of several branches gives: its tensors in each of them."""
+    """A value returned by one of several branches: its tensors in each of them."""
 
     def __init__(self, value: Any, leaves: list[list], changing: list[bool]) -> None:
         self.value = value
@@ -352,12 +352,12 @@ class Choice:
 
 
 def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> Any:
-    """What comes out of branches that give these values: one object, or a Choice.
+    """The common value of branches that return these values: one object, or a Choice.
 
-    Without a name it is what `tf.cond` returns, whose numbers become tensors.
+    Without a name it is the result of `tf.cond`, whose numbers become tensors.
     """
     if name == RESULT:
-        # Nothing was returned on this path yet; a flag beside it says so.
+        # Nothing was returned on this path yet; a separate flag says so.
         values = filled(values)
     first = values[0]
     if all(v is first for v in values) and not (name is None and kind_of(first) == "tensor"):
@@ -391,13 +391,13 @@ def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> An
 
 
 def filled(values: Sequence[Any]) -> list:
-    """The values of a variable with something of the same kind where it is undefined."""
+    """The values of a variable, with a placeholder of the same kind where it is undefined."""
     example = next((v for v in values if v is not UNDEFINED), UNDEFINED)
     return [_placeholder(example) if v is UNDEFINED else v for v in values]
 
 
 def _leaf_tensor(name: str | None, leaf: Any) -> Any:
-    """Variables stay what they are: the branch reads them."""
+    """Variables are not replaced: the branch reads them."""
     if isinstance(leaf, (_core.Variable, _core.Tensor)):
         return leaf
     if isinstance(leaf, TensorArray):
@@ -415,7 +415,7 @@ def _leaf_tensor(name: str | None, leaf: Any) -> Any:
 
 
 def _unlike(label: str, value: Any, other: str, than: Any, why: str) -> TypeError:
-    """The error of branches that return different things, in TensorFlow's words."""
+    """The error for branches that return different structures, in TensorFlow's words."""
     function = "tf.cond" if label == "true_fn" else "tf.switch_case"
     return TypeError(
         f"{label} and {other} arguments to {function} must have the same number, type, and overall structure of return "
@@ -448,7 +448,7 @@ def _check_alike(name: str | None, tensors: Sequence[Any], labels: Sequence[str]
                 f"'{name}' has dtype {last.dtype.name} in the {label}, but dtype {t.dtype.name} in the {other}"
             )
         if current_recording() is not None:
-            continue  # a size that differs is not known, then
+            continue  # sizes that differ become unknown
         shapes = [tuple((x._as_tensor() if isinstance(x, TensorArray) else x).shape) for x in (last, t)]
         if shapes[0] != shapes[1]:
             raise Untraceable(

@@ -1,4 +1,5 @@
-"""`tape.draw()`: the recorded graph as SVG. What makes it live in a browser is in `draw_html`, the places in `layout`."""
+"""`tape.draw()`: the recorded graph as SVG. `draw_html` makes it interactive in a browser, `layout` computes
+positions."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from gradtape._src.debug.memory import size
 from gradtape._src.ops import TABLE
 from gradtape._src.tensors import above
 
-_NEAR = 3  # a variable used further away than this many records is drawn again where it is used
+_NEAR = 3  # a variable used this many records away, or further, is drawn again at its use
 _CHARACTER = 6.7
 _HEIGHT = 36.0
 
@@ -39,7 +40,7 @@ STYLE = """
 
 
 class Box(NamedTuple):
-    """A box of the picture, and what a click on it tells."""
+    """A box of the picture, and the details that a click on it shows."""
 
     record: Recorded
     title: str
@@ -49,7 +50,8 @@ class Box(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """Boxes by key (a record's number; a pair with its user for one that is drawn again), and the SVG."""
+    """Boxes by key (a record's number; for a box that is drawn again, a pair with the number of its user), and the
+    SVG."""
 
     boxes: dict[Any, Box]
     svg: str
@@ -58,7 +60,7 @@ class Picture(NamedTuple):
 class Drawing(str):
     """The text of an SVG that a notebook shows as a picture to zoom, hover and click in."""
 
-    counts = ""  # how much there is to see, in words
+    counts = ""  # the numbers of records and variables, in words
 
     @staticmethod
     def of(picture: Picture) -> Drawing:
@@ -80,7 +82,7 @@ class Drawing(str):
 
 
 def draw(tape: Any, targets: list | None, file: Any) -> str:
-    """The drawing of what is on the tape, or the path of the file it was written to."""
+    """The drawing of what is on the tape, or the path of the file that it was written to."""
     drawing = Drawing.of(picture_of(tape, targets))
     if file is None:
         return drawing
@@ -95,7 +97,7 @@ def draw(tape: Any, targets: list | None, file: Any) -> str:
 
 
 def picture_of(tape: Any, targets: list | None) -> Picture:
-    """Boxes and lines for what is on the tape, or for what the targets depend on."""
+    """Boxes and lines for everything on the tape, or for what the targets depend on."""
     records = recorded(tape)
     ends: set[int] = set()
     if targets is not None:
@@ -107,25 +109,25 @@ def picture_of(tape: Any, targets: list | None) -> Picture:
             )
         records = _leading_to(records, ends)
     norms = _gradient_norms(tape, targets, records) if targets else {}
-    known = _values(records)
-    described = {r.number: _box(r, norms, known, r.number in ends) for r in records}
+    kept = _values(records)
+    described = {r.number: _box(r, norms, kept, r.number in ends) for r in records}
     boxes, edges = _graph(records, described)
     sizes = {k: (_width(b), _HEIGHT) for k, b in boxes.items()}
     return Picture(boxes, _svg(boxes, sizes, layered(sizes, edges)))
 
 
 def _number(target: Any, records: list[Recorded]) -> int:
-    """The record that a target is a result of; 0 if the tape has none."""
-    here = _core.record_number(target) if isinstance(target, _core.Tensor) else 0
-    return next((r.number for r in records if r.number == here or r.owner is target), 0)
+    """The number of the record that produced a target; 0 if the tape has none."""
+    number = _core.record_number(target) if isinstance(target, _core.Tensor) else 0
+    return next((r.number for r in records if r.number == number or r.owner is target), 0)
 
 
 def _leading_to(records: list[Recorded], ends: set[int]) -> list[Recorded]:
-    wanted = set(ends)
+    numbers = set(ends)
     for r in reversed(records):
-        if r.number in wanted:
-            wanted |= {number for number, _ in r.origins}
-    return [r for r in records if r.number in wanted]
+        if r.number in numbers:
+            numbers |= {number for number, _ in r.origins}
+    return [r for r in records if r.number in numbers]
 
 
 def _gradient_norms(tape: Any, targets: list, records: list[Recorded]) -> dict[tuple[int, int], float | None]:
@@ -135,29 +137,29 @@ def _gradient_norms(tape: Any, targets: list, records: list[Recorded]) -> dict[t
         for k, v in enumerate(r.results)
         if v.tensor.dtype.is_floating or v.tensor.dtype.is_complex
     ]
-    found = gradients(tape, targets, [tensor for _, tensor in places])
-    return {place: None if g is None else norm(g) for (place, _), g in zip(places, found, strict=True)}
+    grads = gradients(tape, targets, [tensor for _, tensor in places])
+    return {place: None if g is None else norm(g) for (place, _), g in zip(places, grads, strict=True)}
 
 
 def _values(records: list[Recorded]) -> dict[tuple[int, int], Any]:
-    """Results that somebody keeps: their own record, one that used them, or `debug.lines()`."""
-    known: dict[tuple[int, int], Any] = {}
+    """Results that are still kept: by their own record, by one that used them, or by `debug.lines()`."""
+    values: dict[tuple[int, int], Any] = {}
     for r in records:
         for place, v in zip(r.origins, r.operands, strict=True):
             if v.kept and place[0]:
-                known[place] = v.tensor
+                values[place] = v.tensor
         for k, v in enumerate(r.results):
             if v.kept:
-                known[r.number, k] = v.tensor
+                values[r.number, k] = v.tensor
     single = {r.number for r in records if len(r.results) == 1}
-    now = record()
-    for number, x in now.known.items() if now is not None else ():
+    lines = record()
+    for number, x in lines.tensors.items() if lines is not None else ():
         if number in single and isinstance(x, _core.Tensor):
-            known.setdefault((number, 0), x)
-    return known
+            values.setdefault((number, 0), x)
+    return values
 
 
-def _box(r: Recorded, norms: dict, known: dict, target: bool) -> Box:
+def _box(r: Recorded, norms: dict, values: dict, target: bool) -> Box:
     details = [("operation", r.what)]
     bad = False
     if r.name:
@@ -167,16 +169,18 @@ def _box(r: Recorded, norms: dict, known: dict, target: bool) -> Box:
     for k, v in enumerate(r.results):
         which = f" {k}" if len(r.results) > 1 else ""
         details.append((f"result{which}", v.kind))
-        text, finite = _range(known.get((r.number, k)))
+        text, finite = _range(values.get((r.number, k)))
         bad |= not finite
         details.append((f"values{which}", text))
         if (r.number, k) in norms:
             g = norms[r.number, k]
             bad |= g is not None and not np.isfinite(g)
             details.append((f"gradient{which}", "None" if g is None else f"norm {g:.6g}"))
-    kept = {v.place: v.size for v in (*r.operands, *r.results) if v.kept}
-    if kept and not r.is_source:
-        details.append(("keeps", f"{size(sum(kept.values()))} in {len(kept)} value{'s' * (len(kept) > 1)}"))
+    sizes = {v.place: v.size for v in (*r.operands, *r.results) if v.kept}
+    if sizes and not r.is_source:
+        details.append(
+            ("keeps", f"{size(sum(sizes.values()))} in {len(sizes)} value{'s' * (len(sizes) > 1)}")
+        )
     if r.line is not None:
         details += [("line", str(r.line)), ("source", r.line.text)]
     classes = ["node", _class(r)] + ["target"] * target + ["bad"] * bad
@@ -200,7 +204,7 @@ def _kinds(values: tuple[Held, ...]) -> str:
 
 
 def _range(x: Any) -> tuple[str, bool]:
-    """What is known of a result's elements, and whether they are all finite."""
+    """The range of a result's elements, in words, and whether they are all finite."""
     if x is None:
         return "not kept", True
     values = elements(x)
@@ -281,5 +285,5 @@ def _way(at: Layout, a: Any, b: Any, bends: list[tuple[float, float]]) -> str:
         half = (y + ny) / 2
         d += f"C{x:.1f} {half:.1f} {nx:.1f} {half:.1f} {nx:.1f} {ny:.1f}"
         x, y = nx, ny
-    # The tip is part of the way: a marker would have an id, and a notebook has many drawings.
+    # The arrowhead is part of the path: a marker would need an id, and a notebook has many drawings.
     return d + f"M{x - 3.5:.1f} {y - 7:.1f}L{x:.1f} {y:.1f}L{x + 3.5:.1f} {y - 7:.1f}"

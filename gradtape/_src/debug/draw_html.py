@@ -1,7 +1,8 @@
-"""A drawn tape in a browser: zoom, pan, search, and what a box stands for. Works offline, in a cell or as a page.
+"""A drawn tape in a browser: zoom, pan, search, and details of each box. Works offline, in a cell or as a page.
 
-The drawing is an image; the script takes it apart and makes it live. Where scripts do not run, as in a notebook
-that is not trusted, the image is what one sees. Colours are those of `markup`: mixed with that of the text around.
+The drawing is an image, which the script takes apart and makes interactive. Where scripts do not run, as in a
+notebook that is not trusted, the image remains. Colours are derived from the colour of the surrounding text, as in
+`markup`.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ padding:6px 12px;border-left:1px solid var(--line)}
 .gradtape-drawing .faded{opacity:.2}
 """
 
-# Every drawing that is not live yet: cells run their scripts in any order, and some viewers move scripts elsewhere.
+# Handles all drawings that are not live yet: cells run their scripts in any order, and some viewers move scripts.
 _SCRIPT = r"""
 for (const host of document.querySelectorAll(".gradtape-drawing:not([data-live])")) (host => {
   host.dataset.live = "";
@@ -241,5 +242,5 @@ def cell(drawing: Drawing, classes: str = "") -> str:
 
 
 def page(drawing: Drawing) -> str:
-    """The drawing as a page of its own, as large as the window."""
+    """The drawing as a separate page that fills the window."""
     return f"{_PAGE}{cell(drawing, ' whole')}</body></html>\n"

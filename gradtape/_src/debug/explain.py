@@ -1,8 +1,8 @@
 """Why is it None? The path from a source to a target, or the op that cut it.
 
-An explanation always contains what the tape knows, and what the source code of its `with` block shows (`written.py`). The
-op and the line at fault are certain only with a record of everything that ran, which `debug.lines()` switches on: such ops
-are not on the tape.
+An explanation always contains what the tape knows, and what the source code of its `with` block shows
+(`written.py`). The op and the line at fault are certain only with a record of everything that ran, which
+`debug.lines()` switches on: such ops are not on the tape.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ _WATCH = (
 
 
 def explain(tape: Any, target: Any, source: Any) -> Explanation:
-    """Why the gradient of `target` with respect to `source` on `tape` is None, or that it is not.
+    """Why the gradient of `target` with respect to `source` on `tape` is None; or that there is one.
 
     `tape.explain(target, source)` is the same.
     """
     name = name_of(source)
     target, source = tape._end(target, "target"), tape._end(source, "source")
-    now = record()
+    lines = record()
     for what, x in (("target", target), ("source", source)):
         if not differentiable(x):
-            made = None if now is None else now.made.get(id(x))
+            origin = None if lines is None else lines.origins.get(id(x))
             return Explanation(
                 "integer",
                 f"The {what}, {name_of(x)}, is of type {x.dtype.name}: only floating numbers have derivatives.",
                 "make it floating: tf.cast(x, tf.float32), or tf.constant(3.0) instead of tf.constant(3).",
-                made.line if made else None,
+                origin.line if origin else None,
             )
-    if tape._stage == "used" and not tape._persistent and now is None:
+    if tape._stage == "used" and not tape._persistent and lines is None:
         return _after_use(tape, target, source, name)
     if connected_by(tape, target, source):
         return Explanation("connected", f"The target depends on {name}: there is a gradient.", "")
     unwatched = _unwatched(tape, source, name)
-    if now is None:
+    if lines is None:
         return unwatched or written.explanation(tape, _from_tape(tape, target, source, name), target)
-    return Search(tape, target, source, name, now).explanation(unwatched)
+    return Search(tape, target, source, name, lines).explanation(unwatched)
 
 
 def _never_watched(name: str) -> Explanation:
@@ -65,7 +65,7 @@ def _never_watched(name: str) -> Explanation:
 
 
 def _unwatched(tape: Any, source: Any, name: str) -> Explanation | None:
-    """The tape never heard of the source."""
+    """For a source that the tape has not recorded at all."""
     if tape._tracks(tape._source(source)):
         return None
     if not isinstance(source, _core.Variable):
@@ -89,7 +89,7 @@ def _unwatched(tape: Any, source: Any, name: str) -> Explanation | None:
 
 
 def _after_use(tape: Any, target: Any, source: Any, name: str) -> Explanation:
-    """The records are gone; whether the source was watched is still known."""
+    """After the records are released: whether the source was watched is still known."""
     variable = isinstance(source, _core.Variable)
     if variable and not any(v is source for v in tape._variables()):
         text = f"The tape did not see {name}: no op inside its context read it."
@@ -106,7 +106,7 @@ def _after_use(tape: Any, target: Any, source: Any, name: str) -> Explanation:
 
 
 def _from_tape(tape: Any, target: Any, source: Any, name: str) -> Explanation:
-    """Without lines: how far the records lead from the source, and what the target depends on."""
+    """Without lines: how far the records go from the source, and what the target depends on."""
     records = recorded(tape)
     by_number = {r.number: r for r in records}
     start, last = _number(source, records), _core.record_number(target)
@@ -139,7 +139,7 @@ def _number(x: Any, records: list[Recorded]) -> int:
 
 
 def _ends(records: list[Recorded], start: int) -> list[Recorded]:
-    """The records that depend on `start` and that no other record uses."""
+    """The records that depend on `start` and are not used by any other record."""
     reached, used = {start}, set()
     for before, _, after, _ in uses(records):  # oldest first
         if before in reached:
@@ -152,12 +152,12 @@ def _ends(records: list[Recorded], start: int) -> list[Recorded]:
 
 
 def missing(variables: Sequence[Any]) -> str:
-    """Why these variables have no gradient, for the words of an optimizer, which has no tape.
+    """Why these variables have no gradient, for the messages of an optimizer, which has no tape.
 
-    With lines on, the tape that was last asked for a gradient is asked again.
+    With lines on, the last tape that computed a gradient explains it.
     """
-    now = record()
-    if now is None or now.asked is None:
+    lines = record()
+    if lines is None or lines.asked is None:
         return f"Hint: tape.explain(loss, variable) says why; {SWITCH}"
-    tape, target = now.asked
+    tape, target = lines.asked
     return "".join(f"\nFor {name_of(v)}: {explain(tape, target, v)}" for v in variables[:3])

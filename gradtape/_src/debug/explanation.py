@@ -1,4 +1,4 @@
-"""What is said of a source without a gradient, and what its parts are found with."""
+"""The result of `tape.explain`, and the functions that find its parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from gradtape._src.tensors import above
 
 
 class Explanation(NamedTuple):
-    """What stands between a target and a source: a `cause` in a word or two, `text`, `fix`, and the `line`."""
+    """Why there is no gradient between a target and a source: a `cause` in a word or two, `text`, `fix`, and the
+    `line`."""
 
     cause: str
     text: str
@@ -53,27 +54,27 @@ def name_of(x: Any) -> str:
 
 
 def ancestors(records: dict[int, Recorded], last: int) -> list[int]:
-    """The numbers of all records that record `last` depends on, and its own; the nearest first."""
-    found = dict.fromkeys([last] if last in records else [])
-    todo = list(found)
-    for number in todo:  # grows meanwhile
+    """The numbers of all records that record `last` depends on, including its own; the nearest first."""
+    numbers = dict.fromkeys([last] if last in records else [])
+    todo = list(numbers)
+    for number in todo:  # the list grows in the loop
         for n, _ in records[number].origins:
-            if n in records and n not in found:
-                found[n] = None
+            if n in records and n not in numbers:
+                numbers[n] = None
                 todo.append(n)
-    return list(found)
+    return list(numbers)
 
 
 def depends_on(records: dict[int, Recorded], before: list[int]) -> str:
-    """What a target depends on, as a sentence."""
-    found = [records[n] for n in before if records[n].is_source]
-    names = list(dict.fromkeys("a watched tensor" if r.owner is None else name_of(r.owner) for r in found))
+    """A sentence that says what a target depends on."""
+    sources = [records[n] for n in before if records[n].is_source]
+    names = list(dict.fromkeys("a watched tensor" if r.owner is None else name_of(r.owner) for r in sources))
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     return f" The target depends on {', '.join(names[:4])}{more}." if names else ""
 
 
 def own_rule(r: Recorded, name: str) -> Explanation:
-    """A record whose gradient is a function: the user's own, or that of a compiled function."""
+    """A record whose gradient is a function: a user's, or that of a compiled function."""
     code = getattr(getattr(r.owner, "grad_fn", None), "__code__", None)
     if code is None:
         text = f"Inside a tf.function that ran on the tape, nothing with a gradient leads from {name} to the target."

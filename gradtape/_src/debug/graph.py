@@ -1,4 +1,4 @@
-"""The recorded graph of a tape as plain Python: one `Recorded` a node, with what it keeps and its line."""
+"""The recorded graph of a tape as plain Python: one `Recorded` per node, with the values it keeps and its line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradtape._src.debug.lines import record
 
 
 class Held(NamedTuple):
-    """A value of a record: always its type and shape; `place` and `size` of its buffer while it is kept."""
+    """A value of a record: its type and shape, and the `place` and `size` of its buffer while it is kept."""
 
     tensor: Any
     place: int
@@ -21,7 +21,7 @@ class Held(NamedTuple):
 
     @property
     def kept(self) -> bool:
-        """Whether its elements are still there."""
+        """Whether its elements are still in memory."""
         return self.place != 0
 
     @property
@@ -44,15 +44,15 @@ class Recorded(NamedTuple):
 
     @property
     def is_source(self) -> bool:
-        """Whether nothing was computed: a variable, or a watched tensor."""
+        """Whether it is not the result of an op: a variable, or a watched tensor."""
         return self.what in ("variable", "watched")
 
 
 def recorded(tape: Any) -> list[Recorded]:
-    """What is on the tape, oldest first."""
+    """The records on the tape, oldest first."""
     rows = tape._records()
-    now = record()
-    lines = {} if now is None else now.lines()
+    active = record()
+    lines = {} if active is None else active.lines()
     kinds = _kinds_of_leaves(rows)
     out = []
     for number, op, origins, operands, results, owner in rows:
@@ -77,7 +77,7 @@ def recorded(tape: Any) -> list[Recorded]:
 
 
 def _kinds_of_leaves(rows: list) -> dict[int, tuple]:
-    """Watched tensors as the records that use them know them: leaves themselves have no shape."""
+    """The types and shapes of watched tensors, from the records that use them: leaves themselves have no shape."""
     kinds: dict[int, tuple] = {}
     for _, _, origins, operands, _, _ in rows:
         for (number, _), value in zip(origins, operands, strict=True):
@@ -87,7 +87,7 @@ def _kinds_of_leaves(rows: list) -> dict[int, tuple]:
 
 
 def _gradient_function(closure: Any) -> str:
-    """A compiled function is one record, whose gradient is a function of its graph."""
+    """The name of a gradient function: a compiled function is one record, whose gradient is a function of its graph."""
     return (
         "function"
         if getattr(closure, "__module__", "").startswith(
@@ -98,29 +98,29 @@ def _gradient_function(closure: Any) -> str:
 
 
 def unseen() -> _core.Scope:
-    """What runs here is neither recorded by a tape nor seen by a watcher of ops."""
+    """A scope in which neither tapes record nor watchers see the ops that run."""
     return _core.Scope(recording=False, watcher=None)
 
 
 def gradients(tape: Any, targets: list, sources: list) -> list:
-    """Gradients without using up the tape, as NumPy arrays; None where there is none."""
+    """Gradients as NumPy arrays, without using up the tape; None where there is none."""
     with unseen(), tape._keeping_records(release=False):
-        found = tape._backward(targets, [None] * len(targets), sources)
-        # Rows of a table that were not gathered are zeros of the gradient.
-        dense = [g if g is None or isinstance(g, _core.Tensor) else g._dense() for g in found]
+        grads = tape._backward(targets, [None] * len(targets), sources)
+        # The gradient is zero for rows of a table that were not gathered.
+        dense = [g if g is None or isinstance(g, _core.Tensor) else g._dense() for g in grads]
         return [None if g is None else elements(g) for g in dense]
 
 
-def numbers(held: Held) -> np.ndarray | None:
-    """The elements of a kept value of real numbers; None if they are gone or of another kind."""
-    x = held.tensor
-    if not held.kept or not (x.dtype.is_floating or x.dtype.is_integer):
+def numbers(value: Held) -> np.ndarray | None:
+    """The elements of a kept value of real numbers; None if they are released or not real."""
+    x = value.tensor
+    if not value.kept or not (x.dtype.is_floating or x.dtype.is_integer):
         return None
     return elements(x)
 
 
 def elements(x: Any) -> np.ndarray:
-    """Elements as NumPy knows them, without a word to whoever watches values leave."""
+    """Elements as a NumPy array, without notifying watchers that values leave the tape."""
     with unseen():
         values = np.asarray(x.numpy())
     return (
@@ -136,12 +136,12 @@ def uses(records: list[Recorded]) -> Iterator[tuple[int, int, int, int]]:
                 yield number, output, r.number, i
 
 
-# Rows, the first of them the head; sides of the columns; and which rows, from 1, tell of trouble.
+# Rows, the first of them the header; the alignment of the columns; and the numbers of rows, from 1, that show trouble.
 Table = tuple[list[list[str]], str, list[int]]
 
 
 def table(rows: list[list[str]], right: str) -> list[str]:
-    """Lines of a table: the first row its head; `right[i] == "r"` puts column i at its right edge."""
+    """The lines of a table: the first row is the header; `right[i] == "r"` aligns column i to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         "  ".join(

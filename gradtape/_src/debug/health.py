@@ -17,7 +17,7 @@ from gradtape._src.debug.plots import Plot, plot_health
 from gradtape._src.tensors import above
 from gradtape._src.tensors.conversion import read
 
-# Outputs within this of an end of the range pass on (almost) no gradient.
+# Outputs this close to an end of the range pass on (almost) no gradient.
 _NEAR = 0.01
 _ENDS = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "hard_sigmoid": (0.0, 1.0), "relu6": (6.0,)}
 _RECTIFIERS = frozenset(("relu", "relu6"))
@@ -31,15 +31,13 @@ class Source(NamedTuple):
     gradient: float | None  # the norm; None: there is no gradient
     weight: float
     zeros: float  # share of the gradient's elements that are 0
-    not_finite: int  # NaNs and infinities in the gradient
-    bad_weights: int  # and in the weights
-    update: float | None = (
-        None  # norm of what a step of the optimizer would change; None: no optimizer was given
-    )
+    not_finite: int  # the number of NaNs and infinities in the gradient
+    bad_weights: int  # the same for the weights
+    update: float | None = None  # the norm of the optimizer's update; None: no optimizer was given
 
     @property
     def ratio(self) -> float:
-        """Norm of the update, or else of the gradient, by norm of the weights."""
+        """The norm of the update, or else of the gradient, divided by the norm of the weights."""
         if self.gradient is None:
             return 0.0
         size = self.gradient if self.update is None else self.update
@@ -64,19 +62,19 @@ class Source(NamedTuple):
 
 
 class Units(NamedTuple):
-    """The units of one recorded activation: those of the last axis, over all others."""
+    """The units of one recorded activation: the last axis is units, all others are examples."""
 
     op: str
     shape: tuple[int, ...]
     units: int
     dead: int  # zero for the whole batch
     saturated: int  # near an end of the range for the whole batch
-    near_end: float  # share of all elements that are
+    near_end: float  # the share of all elements near an end
     line: Line | None
 
     @property
     def share(self) -> float:
-        """The part of the units that passes on no gradient."""
+        """The share of the units that pass on no gradient."""
         return (self.dead + self.saturated) / max(self.units, 1)
 
 
@@ -89,7 +87,7 @@ class Health:
 
     @property
     def troubled(self) -> list[Source]:
-        """The sources with something to say about them."""
+        """The sources with a problem."""
         return [s for s in self.sources if s.trouble]
 
     def _tables(self) -> list[Table]:
@@ -127,18 +125,18 @@ class Health:
         """A picture of the norms of gradients and weights, and of the share of dead and saturated units.
 
         Returns:
-          The picture, which a notebook shows; or, if it is written to `file`, the path of that.
+          The picture, which a notebook shows; or the path of `file`, if it is written there.
         """
         return plot_health(self, file)
 
 
 def _shown(ratio: float) -> str:
-    """A ratio to weights that are all zero, as a new bias is, says nothing."""
+    """The ratio as text: a ratio to weights that are all zero, such as a new bias, means nothing."""
     return f"{ratio:.3g}" if math.isfinite(ratio) else ""
 
 
 def _rank(s: Source) -> tuple:
-    """Non-finite first, then without gradient, then by size of the gradient beside the weights."""
+    """Non-finite first, then without a gradient, then by the ratio of gradient to weights."""
     return (
         not s.not_finite,
         s.gradient is not None,
@@ -148,7 +146,7 @@ def _rank(s: Source) -> tuple:
 
 
 def health(tape: Any, targets: list, sources: Any, optimizer: Any = None) -> Health:
-    """The health of `sources` as `targets` see them; the tape can be used afterwards."""
+    """The health of `sources` with respect to `targets`; the tape can be used afterwards."""
     flat = nest.flatten(tape.watched_variables() if sources is None else sources)
     ends = [tape._end(s, "source") for s in flat]
     grads = gradients(tape, targets, [tape._source(s) for s in ends])
@@ -159,28 +157,28 @@ def health(tape: Any, targets: list, sources: Any, optimizer: Any = None) -> Hea
 
 
 def _updates(optimizer: Any, grads: list, variables: list) -> list:
-    """The norm of what a step would change in each variable: it is taken, and taken back."""
+    """The norm of the change that a step would make to each variable: the step is taken, and undone."""
     pairs = [(g, v) for g, v in zip(grads, variables, strict=True) if g is not None]
     if not pairs:
         return [None] * len(variables)
     with unseen():
         if not optimizer.built:
             optimizer.build(variables)
-        kept = [(v, v.numpy()) for v in (*variables, *optimizer.variables)]
+        saved = [(v, v.numpy()) for v in (*variables, *optimizer.variables)]
         try:
             optimizer.apply_gradients([(ops.cast(g, v.dtype), v) for g, v in pairs])
             after = [elements(v) for v in variables]
         finally:
-            for v, value in kept:
+            for v, value in saved:
                 v.assign(value)
     return [
         None if g is None else norm(new - np.asarray(old, new.dtype))
-        for g, new, (_, old) in zip(grads, after, kept, strict=False)
+        for g, new, (_, old) in zip(grads, after, saved, strict=False)
     ]
 
 
 def norm(x: np.ndarray) -> float:
-    """Scaled, so that squares do not overflow."""
+    """The norm, scaled so that squares do not overflow."""
     most = float(np.abs(x).max()) if x.size else 0.0
     if most == 0 or not math.isfinite(most):
         return most

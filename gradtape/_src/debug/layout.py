@@ -1,8 +1,8 @@
-"""Places for the boxes of a graph: layers from top to bottom, few crossings, straight long edges.
+"""Positions for the boxes of a graph: layers from top to bottom, few crossings, straight long edges.
 
-Sugiyama's method in its plain form: layers by longest path; edges over several layers get a bend in
-each; orders within layers by the mean place of the neighbours, swept down and up; then coordinates as
-near to those of the neighbours as the widths of the boxes allow.
+Sugiyama's method in its plain form: layers by longest path; edges over several layers get a bend in each; orders
+within layers by the mean position of the neighbours, swept down and up; then coordinates as near to those of the
+neighbours as the widths of the boxes allow.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 Key = Any
 _GAP_X, _GAP_Y = 18.0, 34.0
-_BEND = 6.0  # the width of an edge that passes a layer
+_BEND = 6.0  # the width reserved for an edge that crosses a layer
 _SWEEPS = 8
-_LONGEST = 40  # an edge over more layers than this goes straight: bends would outnumber the boxes
+_LONGEST = 40  # an edge over more layers than this is straight: otherwise bends would outnumber boxes
 
 
 class Layout(NamedTuple):
-    """Centres of boxes, ways of edges, and the size of the whole."""
+    """Centres of boxes, paths of edges, and the size of the drawing."""
 
     places: dict[Key, tuple[float, float]]
     ways: dict[tuple[Key, Key], list[tuple[float, float]]]  # bends between the two ends
@@ -54,7 +54,7 @@ def layered(sizes: dict[Key, tuple[float, float]], edges: list[tuple[Key, Key]])
 
 
 def _layers(sizes: dict, edges: list) -> dict[Key, int]:
-    """Ends as high as their longest way allows, everything else right above the first box that uses it."""
+    """Puts final results as high as their longest path allows, and every other box just above the first that uses it."""
     layer = dict.fromkeys(sizes, 0)
     into: dict[Key, list[Key]] = defaultdict(list)
     users: dict[Key, list[Key]] = defaultdict(list)
@@ -71,17 +71,17 @@ def _layers(sizes: dict, edges: list) -> dict[Key, int]:
 
 
 def _order(rows: list[list[Key]], above: dict, below: dict) -> None:
-    """Sorts each row by the mean place of its neighbours in the row before, down and up."""
+    """Sorts each row by the mean position of its neighbours in the previous row, sweeping down and up."""
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
         neighbours = above if down else below
         place: dict[Key, float] = {}
         for row in rows if down else reversed(rows):
-            here = {k: i / max(len(row) - 1, 1) for i, k in enumerate(row)}
+            position = {k: i / max(len(row) - 1, 1) for i, k in enumerate(row)}
 
-            def wanted(k: Key, here: dict = here, place: dict = place) -> float:
+            def wanted(k: Key, position: dict = position, place: dict = place) -> float:
                 near = [place[n] for n in neighbours.get(k, ()) if n in place]  # noqa: B023 - one row at a time
-                return sum(near) / len(near) if near else here[k]
+                return sum(near) / len(near) if near else position[k]
 
             row.sort(key=wanted)
             place |= {k: i / max(len(row) - 1, 1) for i, k in enumerate(row)}
@@ -100,20 +100,20 @@ def _coordinates(rows: list[list[Key]], above: dict, below: dict, width: dict) -
     for sweep in range(_SWEEPS):
         last = sweep == _SWEEPS - 1
         for row in rows if sweep % 2 == 0 else reversed(rows):
-            wanted = []
+            targets = []
             for k in row:
                 near = above.get(k, ()) if sweep % 2 == 0 else below.get(k, ())
                 near = (*near, *below.get(k, ())) if last else near
-                wanted.append(sum(x[n] for n in near) / len(near) if near else x[k])
-            for k, v in zip(row, _apart(row, wanted, width), strict=True):
+                targets.append(sum(x[n] for n in near) / len(near) if near else x[k])
+            for k, v in zip(row, _apart(row, targets, width), strict=True):
                 x[k] = v
     return x
 
 
-def _apart(row: list[Key], wanted: list[float], width: dict) -> list[float]:
-    """The places nearest to the wanted ones (least squares) at which boxes do not overlap.
+def _apart(row: list[Key], targets: list[float], width: dict) -> list[float]:
+    """The positions nearest to the wanted ones (least squares) at which boxes do not overlap.
 
-    Less the room that the boxes before it need, a place must not be smaller than the one before:
+    After subtracting the room that the boxes before it need, each position must be at least the previous one:
     isotonic regression, by pooling neighbours that are out of order.
     """
     room, at = [], 0.0
@@ -122,7 +122,7 @@ def _apart(row: list[Key], wanted: list[float], width: dict) -> list[float]:
             at += (width.get(row[i - 1], _BEND) + width.get(k, _BEND)) / 2 + _GAP_X
         room.append(at)
     pools: list[tuple[float, int]] = []  # mean, members
-    for target, r in zip(wanted, room, strict=True):
+    for target, r in zip(targets, room, strict=True):
         mean, n = target - r, 1
         while pools and pools[-1][0] > mean:
             m, k = pools.pop()

@@ -1,8 +1,7 @@
-"""What every op was made of and where in the user's program: recorded only while it is asked for.
+"""What every op was computed from, and the line of the user's program that called it; recorded only on request.
 
-With `debug.lines()` on, a `Record` is shown each op that runs, each value that leaves for NumPy, each
-read of a variable and each assignment. `tape.explain` reads it, and the tools that show a tape take the
-lines from it.
+With `debug.lines()` on, a `Record` sees each op that runs, each value that leaves for NumPy, each read of a
+variable and each assignment. `tape.explain` reads it, and the tools that show a tape take the lines from it.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from gradtape import _core
 from gradtape._src.base.source import Line, user_line
 from gradtape._src.tensors import protocol
 
-# A record keeps what it has seen alive, and lets the oldest go beyond this: a whole program can run so.
+# A record keeps what it has seen alive, and drops the oldest beyond this size, so that it can run for a whole program.
 _MOST_BYTES = 1 << 30
 _MOST_VALUES = 1_000_000
 
 
-class Made(NamedTuple):
-    """How a tensor came about."""
+class Origin(NamedTuple):
+    """How a tensor was computed."""
 
     what: str  # the name of an op, or "read"
     op: Any
@@ -32,31 +31,31 @@ class Made(NamedTuple):
 
 
 class Record:
-    """What happened since it was switched on."""
+    """Everything that happened since it was switched on."""
 
     def __init__(self) -> None:
-        self.made: dict[int, Made] = {}  # by id of the tensor
-        self.known: dict[int, Any] = {}  # by number of a tape's record: its tensor or variable
+        self.origins: dict[int, Origin] = {}  # by id of the tensor
+        self.tensors: dict[int, Any] = {}  # by number of a tape's record: its tensor or variable
         self.left: list[tuple[Any, Line]] = []  # tensors whose values went to NumPy
         self.assigned: list[tuple[Any, Any, Line]] = []  # variable, value
-        self.tapes: dict[int, Any] = {}  # all that recorded meanwhile, by id
-        self.asked: tuple[Any, Any] | None = None  # the last tape whose gradient was taken, and of what
-        self._held: dict[int, Any] = {}  # keeps ids from being used again
+        self.tapes: dict[int, Any] = {}  # all that have recorded since, by id
+        self.asked: tuple[Any, Any] | None = None  # the last tape whose gradient was taken, and the target
+        self._held: dict[int, Any] = {}  # keeps objects alive, so that ids are not reused
         self._bytes = 0
         self._before: Any = None
 
     def lines(self) -> dict[int, Line]:
         """The line of each record of a tape, by its number."""
-        made = ((number, self.made.get(id(x))) for number, x in self.known.items())
-        return {number: m.line for number, m in made if m is not None and m.what != "read"}
+        origins = ((number, self.origins.get(id(x))) for number, x in self.tensors.items())
+        return {number: m.line for number, m in origins if m is not None and m.what != "read"}
 
     def same(self, x: Any) -> Any:
-        """The tensor or variable that `x` is another handle of: a gradient rule is given such."""
+        """The tensor or variable that `x` is another handle of, as gradient rules get them."""
         if id(x) in self._held:
             return x
-        return self.known.get(_core.record_number(x), x)
+        return self.tensors.get(_core.record_number(x), x)
 
-    # ---- told by the core -----------------------------------------------------------------------
+    # ---- called by the core ---------------------------------------------------------------------
 
     def __call__(self, op: Any, operands: tuple, result: Any) -> None:
         line = user_line()
@@ -65,27 +64,27 @@ class Record:
             self.left.append((operands[0], line))
             return
         operands = tuple(map(self.same, operands))
-        made = Made(op.op_name, op, operands, line, self._recording())
+        origin = Origin(op.op_name, op, operands, line, self._recording())
         for x in operands:
             self._hold(x)
         for out in result if isinstance(result, tuple) else (result,):
             self._hold(out)
-            self.made[id(out)] = made
+            self.origins[id(out)] = origin
 
     def read(self, variable: Any) -> Any:
-        """The value of a variable, as whoever tracked assignments before has it."""
+        """The value of a variable, from the tracker of assignments that was active before, if any."""
         with _core.Scope(tracker=self._before, watcher=None):
             tensor = variable._read()
         self._hold(variable)
         number = _core.record_number(tensor)
         if number:
-            self.known[number] = variable
+            self.tensors[number] = variable
         self._hold(tensor)
-        self.made[id(tensor)] = Made("read", None, (variable,), user_line(), self._recording())
+        self.origins[id(tensor)] = Origin("read", None, (variable,), user_line(), self._recording())
         return tensor
 
     def assign(self, variable: Any, tensor: Any) -> None:
-        """A variable was given a value."""
+        """A variable was assigned a value."""
         if self._before is not None:
             self._before.assign(variable, tensor)
         self._hold(variable)
@@ -97,7 +96,7 @@ class Record:
     tape = None
 
     def adopt(self, tape: Any, variable: Any) -> None:
-        """A tape watches a variable: the tracker before this one is told."""
+        """A tape watches a variable: notifies the tracker that was active before."""
         if self._before is not None:
             self._before.adopt(tape, variable)
 
@@ -109,20 +108,20 @@ class Record:
         self._held[id(x)] = x
         number = _core.record_number(x)
         if number:
-            self.known.setdefault(number, x)
+            self.tensors.setdefault(number, x)
         self._bytes += _size(x)
         if self._bytes > _MOST_BYTES or len(self._held) > _MOST_VALUES:
             self._forget()
 
     def _forget(self) -> None:
-        """Lets the older half go."""
+        """Drops the older half."""
         for key in list(self._held)[: len(self._held) // 2]:
             self._bytes -= _size(self._held.pop(key))
-            self.made.pop(key, None)
-        self.known = {n: x for n, x in self.known.items() if id(x) in self._held}
+            self.origins.pop(key, None)
+        self.tensors = {n: x for n, x in self.tensors.items() if id(x) in self._held}
         self.left = [entry for entry in self.left if id(entry[0]) in self._held]
         self.assigned = [e for e in self.assigned if id(e[0]) in self._held and id(e[1]) in self._held]
-        recording = {i for made in self.made.values() for i in made.recording}
+        recording = {i for origin in self.origins.values() for i in origin.recording}
         self.tapes = {i: t for i, t in self.tapes.items() if i in recording}
 
     def _recording(self) -> frozenset[int]:
@@ -139,17 +138,17 @@ _record = _core.Setting(None)
 
 
 def record() -> Record | None:
-    """What is being recorded, if anything is."""
+    """The active record, if any."""
     return _record.now()
 
 
 @contextlib.contextmanager
 def lines() -> Iterator[Record]:
-    """Remembers, for every op in this context, what it was made of and at which line.
+    """Remembers, for every op in this context, what it was computed from and at which line.
 
     For finding out why a gradient is None (`tape.explain`), and for seeing lines in `tape.memory()`,
-    `tape.health()` and `tape.draw()`. What is computed is kept until the context is left (1 GB of it at
-    most), tapes can be asked after `gradient`; functions run eagerly and tapes do not compile meanwhile.
+    `tape.health()` and `tape.draw()`. Results are kept until the context is left (at most 1 GB), and tapes can be
+    asked after `gradient`. In the meantime functions run eagerly and tapes are not compiled.
     The environment variable GRADTAPE_LINES=1 switches it on for a whole program.
 
     >>> import gradtape as tf
@@ -160,10 +159,10 @@ def lines() -> Iterator[Record]:
     ...     print(tape.explain(y, x).cause)
     left for NumPy
     """
-    now = Record()
-    now._before = _core.assign_tracker()
-    with _core.Scope(tracker=now, watcher=now, setting=_record, value=now):
-        yield now
+    record = Record()
+    record._before = _core.assign_tracker()
+    with _core.Scope(tracker=record, watcher=record, setting=_record, value=record):
+        yield record
 
 
 if TYPE_CHECKING:

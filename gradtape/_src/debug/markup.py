@@ -1,9 +1,9 @@
-"""HTML for notebooks: one style, headings, tables, text. What is shown of which object is in `notebook`.
+"""HTML for notebooks: one style, headings, tables, text. `notebook` decides what is shown for which object.
 
-A notebook is light or dark, and who shows it (JupyterLab, VS Code, Colab, a page of a site) says so in a way of its own.
-Nothing here asks: text has the colour of the text around it, and every other colour is mixed with that one, so
-it is dark on light pages and light on dark ones. There are no scripts and no addresses; a viewer that takes
-styles away, as Jupyter does with notebooks that are not trusted, still shows plain tables.
+A notebook is light or dark, and every viewer (JupyterLab, VS Code, Colab, a page of a site) says so in its own way.
+The HTML does not depend on it: text has the colour of the surrounding text, and all other colours are mixed with
+that one, so they are dark on light pages and light on dark ones. There are no scripts and no links; a viewer that
+removes styles, as Jupyter does in notebooks that are not trusted, still shows plain tables.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from html import escape
 
-# The class twice: rules of a notebook for all of its tables weigh more than those of one class.
+# The class is repeated so that these rules take precedence over a notebook's own rules for tables.
 STYLE = """
 .gradtape.gradtape{font:13px/1.5 system-ui,sans-serif;overflow-x:auto}
 .gradtape.gradtape p{margin:2px 0 4px}
@@ -32,27 +32,28 @@ _BAD, _RIGHT = ' class="bad"', ' class="r"'
 
 
 def shell(*parts: str) -> str:
-    """What a cell shows: the parts, with the style."""
+    """The HTML of a cell: the parts, with the style."""
     return f'<div class="gradtape"><style>{STYLE}</style>{"".join(parts)}</div>'
 
 
 def heading(title: str, *facts: str) -> str:
-    """A title, and beside it what else there is to say in a word or two; empty facts are left out."""
+    """A title, followed by short facts; empty facts are left out."""
     return f"<p><b>{escape(title)}</b>{''.join(f' <span>{escape(f)}</span>' for f in facts if f)}</p>"
 
 
 def paragraph(text: str, bad: bool = False) -> str:
-    """A sentence; `bad` in the colour of trouble."""
+    """A sentence; with `bad`, in the colour for problems."""
     return f"<p{_BAD * bad}>{escape(text)}</p>"
 
 
 def plain(text: str) -> str:
-    """Text as it is, in letters of one width."""
+    """Preformatted text."""
     return f"<pre>{escape(text)}</pre>"
 
 
 def table(rows: list[list[str]], right: str, bad: Collection[int] = ()) -> str:
-    """Rows as of `graph.table`: the first is the head; those numbered in `bad`, from 1, have the colour of trouble.
+    """A table, as for `graph.table`: the first row is the header; rows numbered in `bad`, from 1, have the colour
+    for problems.
 
     A share ("12.5 %") has a bar of that length behind it.
     """

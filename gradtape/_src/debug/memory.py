@@ -10,7 +10,7 @@ from gradtape._src.tensors import above
 
 
 class Kept(NamedTuple):
-    """What the records of one op, or of one line, keep alive."""
+    """What the records of one op, or of one line, keep in memory."""
 
     bytes: int
     values: int
@@ -20,10 +20,10 @@ class Kept(NamedTuple):
 class Memory:
     """Bytes kept alive by a tape. Each buffer counts once, for the oldest record that keeps it.
 
-    `total` is what the records keep; `variables` is memory that they share with variables, which live
-    anyway, and is not part of it. `by_op` maps names of ops, and `by_line` lines of the program (None where
-    it is not known), to `Kept(bytes, values, records)`, the largest first. What a gradient function of the
-    user's own holds on to by itself is not known and not counted.
+    `total` is what the records keep; `variables` is memory that they share with variables, which live anyway, and
+    is not part of it. `by_op` maps names of ops, and `by_line` lines of the program (None if unknown), to
+    `Kept(bytes, values, records)`, the largest first. Memory that a user's gradient function holds by itself is not
+    known and not counted.
     """
 
     def __init__(self, records: list[Recorded]) -> None:
@@ -36,7 +36,7 @@ class Memory:
         for r in records:
             if r.is_source:
                 continue
-            found = values = 0
+            nbytes = values = 0
             for v in (*r.operands, *r.results):
                 if not v.kept or v.place in seen:
                     continue
@@ -44,10 +44,10 @@ class Memory:
                 if v.place in shared:
                     self.variables += v.size
                 else:
-                    found += v.size
+                    nbytes += v.size
                     values += 1
             for counts in (ops.setdefault(r.what, [0, 0, 0]), lines.setdefault(r.line, [0, 0, 0])):
-                counts[0] += found
+                counts[0] += nbytes
                 counts[1] += values
                 counts[2] += 1
         self.by_op = {k: Kept(*c) for k, c in sorted(ops.items(), key=lambda item: -item[1][0])}
@@ -89,7 +89,7 @@ class Memory:
 
 
 def size(count: int) -> str:
-    """Bytes in the unit that suits them."""
+    """A number of bytes in a suitable unit."""
     for unit, factor in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
         if count >= factor:
             return f"{count / factor:.1f} {unit}"

@@ -1,7 +1,7 @@
-"""What a notebook shows of tensors, variables, functions, tapes, and of what `gradtape.debug` finds out.
+"""What a notebook shows for tensors, variables, functions, tapes, and the results of `gradtape.debug`.
 
-Classes have `_repr_html_ = above.shown`, which imports this module when a notebook first asks. Elsewhere the same
-values print as text.
+Classes have `_repr_html_ = above.shown`, which imports this module when a notebook first needs it. Elsewhere the
+same values print as text.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from gradtape._src.state.variable_spec import VariableSpec
 from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors.tensor import numpy_text
 
-_MOST_DRAWN = 60  # records of a tape that is shown as a drawing
-_MOST_ROWS = 20  # of tables of variables and traces
+_MOST_DRAWN = 60  # limit on the records of a tape that is drawn
+_MOST_ROWS = 20  # limit for tables of variables and traces
 _CHUNK = 1 << 16  # elements that fit into a cache: several passes over them read memory once
-_WIDE = 110  # characters of a line of elements
-_FEW = 8  # elements that say more than their minimum, mean and maximum do
+_WIDE = 110  # characters in a line of elements
+_FEW = 8  # up to this many elements are shown without minimum, mean and maximum
 
 
 @functools.singledispatch
@@ -47,7 +47,7 @@ def html(value: Any) -> str | None:
 
 
 class Statistics(NamedTuple):
-    """Of the elements that are finite; and how many are not."""
+    """Statistics of the finite elements, and the number of others."""
 
     least: float
     mean: float
@@ -60,7 +60,7 @@ class Statistics(NamedTuple):
 
     @property
     def trouble(self) -> str:
-        """What is not finite, in words."""
+        """The numbers of elements that are not finite, in words."""
         return ", ".join(
             f"{n:,} {what}" for n, what in ((self.nans, "NaN"), (self.infinities, "infinite")) if n
         )
@@ -91,15 +91,15 @@ def statistics(values: np.ndarray) -> Statistics | None:
 
 
 def _value(title: str, x: Any, *facts: str) -> str:
-    """A tensor with its elements, cut as NumPy cuts them."""
+    """A tensor with its elements, abbreviated as by NumPy."""
     with unseen(), np.printoptions(linewidth=_WIDE):
         text = numpy_text(x).strip("\n")
         real = x.dtype.is_floating or x.dtype.is_integer
-        found = statistics(elements(x)) if real and x._numel > 1 else None
+        stats = statistics(elements(x)) if real and x._numel > 1 else None
     said = ""
-    if found is not None and x._numel > _FEW:
-        said = str(found)
-    trouble = paragraph(found.trouble, bad=True) if found is not None and found.trouble else ""
+    if stats is not None and x._numel > _FEW:
+        said = str(stats)
+    trouble = paragraph(stats.trouble, bad=True) if stats is not None and stats.trouble else ""
     return shell(heading(title, *facts, _kind(x), said), trouble, plain(text))
 
 
@@ -141,7 +141,7 @@ def _gives(trace: ConcreteFunction) -> str:
 
 
 def _programs(trace: Any) -> list:
-    """What was compiled for a trace: itself, or one program for each size that it was called with."""
+    """The compiled programs of a trace: itself, or one for each size that it was called with."""
     return [trace] if hasattr(trace, "graph_function") else list(trace.programs)
 
 
@@ -221,11 +221,11 @@ def _(drawing: Drawing) -> str:
     return draw_html.cell(drawing)
 
 
-# ---- what was found out -----------------------------------------------------------------------------
+# ---- diagnostics ------------------------------------------------------------------------------------
 
 
-def _tables(found: Health | Memory | Profile) -> str:
-    return "".join(table(rows, right, bad) for rows, right, bad in found._tables())
+def _tables(result: Health | Memory | Profile) -> str:
+    return "".join(table(rows, right, bad) for rows, right, bad in result._tables())
 
 
 @html.register

@@ -1,10 +1,10 @@
 """Where did the NaN come from? The op that made the first one, forward or backward.
 
-Two watchers of ops look for it: that of `tf.debug.check_numerics`, which blames the op that made the
-value, and that of `tf.debugging.enable_check_numerics`, which does and says what TensorFlow's does.
-
-A watcher is called as `watcher(op, operands, result)` after every op of its thread that runs by itself, and as
-`watcher(None, (tensor,), None)` when values leave for Python; it may raise. While there is one, functions of the thread
+Two watchers look for it: that of `tf.debug.check_numerics`, which blames the op that produced the value, and that
+of `tf.debugging.enable_check_numerics`, which behaves like TensorFlow's. A watcher is called as `watcher(op,
+operands, result)` after every op of its thread that runs by itself, and as `watcher(None, (tensor,), None)` when
+values leave for Python; it may raise. While there is one, functions of the thread run eagerly and its tapes are not
+compiled, so that every op is seen. Without one, it costs one comparison per op.
 run eagerly and its tapes do not compile, so that every op is seen. Without one it costs a comparison an op.
 """
 
@@ -21,17 +21,17 @@ from gradtape._src.base.errors import InvalidArgumentError, more
 from gradtape._src.base.source import Line, is_library, user_line
 from gradtape._src.debug.graph import elements
 
-# These only move values, or make the ones they were asked for.
+# These ops only move values, or create the ones that they were requested.
 _PASSING_KINDS = frozenset(("movement", "indexed"))
 _PASSING = frozenset(("fill", "constant", "identity", "select", "cast", "zeros", "ones", "stop_gradient"))
 
-# A whole program can be checked: what is remembered of it has an end.
+# A whole program can be checked, so memory for its lines is limited.
 _MOST_LINES = 200_000
 _MOST_PENDING = 1000
 
 
 class NumericsError(InvalidArgumentError):
-    """A NaN or an infinity was made: `op`, `line` of the user's program, `index` of the first one."""
+    """An op produced a NaN or an infinity: `op`, `line` of the user's program, `index` of the first one."""
 
     def __init__(self, message: str, op: str, line: Line | None, index: tuple[int, ...]) -> None:
         super().__init__(None, op, message)
@@ -39,12 +39,12 @@ class NumericsError(InvalidArgumentError):
 
 
 class check_numerics(_core.Scope):  # noqa: N801 - used like a function
-    """Raises an error at the op that makes the first NaN or infinity, in the forward or the backward pass.
+    """Raises an error at the op that produces the first NaN or infinity, in the forward or the backward pass.
 
-    As a context, or for a whole program by `tf.debug.check_numerics.enable()` or GRADTAPE_NUMERICS=1 in the
-    environment. Functions run eagerly and tapes do not compile meanwhile, so that every op is seen. The
-    error, a `NumericsError`, names the op, the line, the first index, the range of what the op was given,
-    and a way to write it that is safe.
+    Use it as a context, or for a whole program by `tf.debug.check_numerics.enable()` or GRADTAPE_NUMERICS=1 in the
+    environment. In the meantime functions run eagerly and tapes are not compiled, so that every op is seen. The
+    error, a `NumericsError`, names the op, the line, the first index, the range of the op's operands, and a safe
+    way to write it.
 
     >>> import gradtape as tf
     >>> x = tf.Variable([4.0, 0.0])
@@ -55,8 +55,8 @@ class check_numerics(_core.Scope):  # noqa: N801 - used like a function
     ...     print(tape.gradient(y, x).numpy())
     [0.25 0.  ]
 
-    An infinity inside a gradient rule counts when it comes out of the rule: some are computed only to be
-    left out again.
+    An infinity inside a gradient rule counts only when it leaves the rule, because some are computed only to be
+    discarded.
 
     Args:
       infinities: whether an infinity is an error, too.
@@ -76,7 +76,7 @@ class check_numerics(_core.Scope):  # noqa: N801 - used like a function
         _disable(_Blame)
 
 
-_enabled: dict[type, _core.Scope] = {}  # whoever holds a scope keeps it entered
+_enabled: dict[type, _core.Scope] = {}  # a scope stays entered as long as it is referenced
 
 
 def _enable(watcher: Any) -> None:
@@ -107,7 +107,7 @@ def _only_passes(op: Any) -> bool:
 
 
 def _bad(x: Any, infinities: bool = True) -> np.ndarray | None:
-    """Where the elements are that should not be; None when all are fine."""
+    """Where the bad elements are; None if there are none."""
     if not (x.dtype.is_floating or x.dtype.is_complex):
         return None
     values = elements(x)
@@ -119,12 +119,12 @@ def _bad(x: Any, infinities: bool = True) -> np.ndarray | None:
 
 
 class _Blame:
-    """Raises for the op that made a value; those that are given one and pass it on are not asked."""
+    """Raises for the op that produced a bad value; ops that get one as an operand and pass it on are not blamed."""
 
     def __init__(self, infinities: bool) -> None:
         self._infinities = infinities
         self._lines: dict[int, Line] = {}  # by the number of a tape's record
-        # Infinities that a gradient rule has made, with the record it belongs to: by id of the tensor.
+        # Infinities made by a gradient rule, with the record that it belongs to: by id of the tensor.
         self._pending: dict[int, tuple[Any, int, NumericsError]] = {}
 
     def __call__(self, op: Any, operands: tuple, result: Any) -> None:
@@ -158,19 +158,19 @@ class _Blame:
                 raise error
 
     def _pass_on(self, operands: tuple, results: tuple) -> None:
-        held = next((self._pending[id(x)] for x in operands if id(x) in self._pending), None)
-        if held is not None:
+        pending = next((self._pending[id(x)] for x in operands if id(x) in self._pending), None)
+        if pending is not None:
             for r in results:
                 if _bad(r) is not None:
-                    self._pending[id(r)] = (r, held[1], held[2])
+                    self._pending[id(r)] = (r, pending[1], pending[2])
 
     def _came_out(self, operands: tuple, number: int) -> None:
-        """An infinity that is used outside of the rule that made it."""
+        """Raises for an infinity that is used outside of the rule that made it."""
         for x in operands if self._pending else ():
-            held = self._pending.get(id(x))
-            if held is not None and held[1] != number:
+            pending = self._pending.get(id(x))
+            if pending is not None and pending[1] != number:
                 self._pending.clear()
-                raise held[2]
+                raise pending[2]
 
     def _error(
         self, op: Any, operands: tuple, out: Any, bad: np.ndarray, number: int, of: str
@@ -205,7 +205,7 @@ def _range(x: Any) -> str:
     return f"  given {_kind(x)}{between}" + (f", {rest} not finite" if rest else "")
 
 
-# The operand that is safe, and what is computed with it, for the rewrite of the `where` trap.
+# The condition under which the operand is safe, and the safe expression, to rewrite the `where` trap.
 _SAFE = {
     "log": ("x > 0", "tf.math.log(safe)"),
     "sqrt": ("x > 0", "tf.sqrt(safe)"),
@@ -233,13 +233,13 @@ _STEEP = {
 
 
 def _hints(op: str, of: str, operands: tuple, backward: bool, nan: bool) -> list[str]:
-    found = []
+    hints = []
     if backward and not nan:
-        found.append(
+        hints.append(
             _STEEP.get(of, f"The slope of {of} is infinite there: keep its operand away from that point.")
         )
     elif not backward and op in _HINTS:
-        found.append(_HINTS[op])
+        hints.append(_HINTS[op])
     culprit = of if backward else op
     zero_times_infinity = any((elements(x) == 0).any() for x in operands) and any(
         np.isinf(elements(x)).any() for x in operands
@@ -252,11 +252,11 @@ def _hints(op: str, of: str, operands: tuple, backward: bool, nan: bool) -> list
             else "A tf.where that takes its other branch there does not help the gradient, which may be NaN all the same"
         )
         fill = "0.5" if culprit in ("acos", "asin") else "1.0"
-        found.append(
+        hints.append(
             f"{trap}. Make the operand safe first: ok = {ok}; safe = tf.where(ok, x, {fill}); "
             f"y = tf.where(ok, {safely}, 0.0)."
         )
-    return found
+    return hints
 
 
 # ---- as TensorFlow does it --------------------------------------------------------------------------
@@ -280,8 +280,8 @@ class _AsTensorFlow:
         values = elements(out)
         if np.iscomplexobj(values):
             values = np.stack([values.real, values.imag])
-        found = {"-Inf": np.isneginf(values), "+Inf": np.isposinf(values), "NaN": np.isnan(values)}
-        counts = {kind: int(where.sum()) for kind, where in found.items() if where.any()}
+        masks = {"-Inf": np.isneginf(values), "+Inf": np.isposinf(values), "NaN": np.isnan(values)}
+        counts = {kind: int(where.sum()) for kind, where in masks.items() if where.any()}
         lines = [
             f'!!! Detected Infinity or NaN in output {i} of eagerly-executing op "{op.op_name}" (# of outputs: {n}) !!!',
             f"  dtype: {out.dtype}",
@@ -299,7 +299,7 @@ class _AsTensorFlow:
         return InvalidArgumentError(None, None, "\n".join(lines) + words + more("nan-gradients"))
 
     def _stack(self) -> list[str]:
-        """The lines of the user's program that led here, without those of libraries."""
+        """The lines of the user's program on the stack, without those of libraries."""
         out: list[str] = []
         frame: Any = sys._getframe(1)
         while frame is not None and len(out) < self._height:

@@ -1,7 +1,7 @@
 """Pictures by Matplotlib (extra `demo`): health of gradients, profiles, patterns of Jacobians. One figure each.
 
-A picture is written to a file, or shown by a notebook. Nothing here touches `pyplot`: no window opens, and no
-setting of the program's own figures is used or changed.
+A picture is written to a file, or shown by a notebook. Nothing here uses `pyplot`: no window opens, and the
+settings of the program's own figures are neither used nor changed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from gradtape._src.debug.programs import Profile
 
 _BLUE, _GREY, _RED, _ORANGE = "#3567b0", "#b8c4d6", "#b3261e", "#e6a23c"
-_MOST_STEPS = 15  # of a profile; the rest is one bar
-_MOST_CELLS = 400  # of a pattern, on each side: more would be smaller than a pixel
+_MOST_STEPS = 15  # the longest steps of a profile; the others share a bar
+_MOST_CELLS = 400  # on each side of a pattern: more would be smaller than a pixel
 
 
 class Plot:
@@ -60,7 +60,8 @@ def _finished(what: str, figure: Any, file: str | Path | None) -> Plot | str:
 
 
 def _bars(axes: Any, names: list[str], xlabel: str, title: str) -> None:
-    """What charts of horizontal bars have in common: the first on top, and the legend beside the title, where no bar is."""
+    """Settings common to all charts of horizontal bars: the first on top, the legend beside the title, away from
+    the bars."""
     axes.set_yticks(np.arange(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel(xlabel)
@@ -147,7 +148,7 @@ def plot_profile(profile: Profile, file: str | Path | None) -> Plot | str:
 
 
 def plot_sparsity(matrix: Any, file: str | Path | None = None) -> Plot | str:
-    """A picture of which elements of a matrix are not zero.
+    """A picture of the nonzero elements of a matrix.
 
     >>> import gradtape as tf
     >>> j = tf.autodiff.sparse_jacobian(lambda x: x[1:] - x[:-1], tf.range(100.0))
@@ -155,24 +156,24 @@ def plot_sparsity(matrix: Any, file: str | Path | None = None) -> Plot | str:
     <picture of a matrix of 99 x 100, 198 not zero (2 %): plot.figure.savefig(file) writes it>
 
     Args:
-      matrix: a Jacobian as `tf.autodiff.sparse_jacobian` gives it, any matrix of SciPy's, or a tensor or array of two
-        dimensions. In large ones, a cell of the picture stands for several elements.
-      file: where to write it; without it, the picture is returned, and shown by a notebook.
+      matrix: a Jacobian from `tf.autodiff.sparse_jacobian`, any SciPy matrix, or a tensor or array of two
+      dimensions. In large matrices a cell of the picture represents several elements. file: where to write it;
+      without it, the picture is returned, and shown by a notebook.
 
     Returns:
       The picture, or the path of the file.
 
     Raises:
-      ValueError: unless it has two dimensions.
+      ValueError: if it does not have two dimensions.
       ImportError: without Matplotlib.
     """
     if isinstance(matrix, (_core.Tensor, _core.Variable)) or not hasattr(matrix, "tocoo"):
         dense = np.asarray(matrix)
         shape, (rows, columns) = dense.shape, np.nonzero(dense) if dense.ndim == 2 else ((), ())
     else:
-        found = matrix.tocoo()
-        shape, keep = found.shape, found.data != 0
-        rows, columns = found.row[keep], found.col[keep]
+        coo = matrix.tocoo()
+        shape, keep = coo.shape, coo.data != 0
+        rows, columns = coo.row[keep], coo.col[keep]
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"plot_sparsity: expected a matrix; got an array of shape {tuple(shape)}.")
     height, width = shape
@@ -182,7 +183,7 @@ def plot_sparsity(matrix: Any, file: str | Path | None = None) -> Plot | str:
     density, _, _ = np.histogram2d(rows, columns, cells, ((0, height), (0, width)))
     tall = min(max(4 * height / width, 1.5), 8)
     figure, (axes,) = _figure("plot_sparsity", 4.6, tall + 0.8)
-    # Cells that stand for many elements: the more of them, the darker, but none so light that it is not seen.
+    # Cells represent many elements: the more nonzeros, the darker, but never too light to be seen.
     shown = np.where(density > 0, 0.35 + 0.65 * density / max(density.max(), 1), 0)
     edges = (-0.5, width - 0.5, height - 0.5, -0.5)
     axes.imshow(shown, cmap="Blues", vmin=0, vmax=1, extent=edges, interpolation="nearest", aspect="auto")

@@ -1,4 +1,4 @@
-"""What a compiled function does, and how long each step of it takes: `f.pretty()` and `f.profile()`."""
+"""The steps of a compiled function, and the time that each takes: `f.pretty()` and `f.profile()`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Timed(NamedTuple):
 
 
 class Profile:
-    """Times of a program's steps, the longest first when it is printed."""
+    """The times of a program's steps; printed with the longest first."""
 
     def __init__(self, name: str, steps: list[Timed]) -> None:
         self.name = name
@@ -33,7 +33,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """One run of the whole program."""
+        """The time of one run of the whole program."""
         return sum(s.seconds for s in self.steps)
 
     def by_line(self) -> dict[Line, float]:
@@ -61,7 +61,7 @@ class Profile:
         """A picture of the longest steps.
 
         Returns:
-          The picture, which a notebook shows; or, if it is written to `file`, the path of that.
+          The picture, which a notebook shows; or the path of `file`, if it is written there.
         """
         return plot_profile(self, file)
 
@@ -88,7 +88,7 @@ def _kind(v: Value) -> str:
 
 
 def pretty(concrete: Any) -> str:
-    """The steps of a program: what each computes from what, and the lines it comes from."""
+    """The steps of a program: what each computes, its operands, and the lines it comes from."""
     graph, steps, aliases = _steps(concrete)
     names: dict[Value, str] = {}
 

@@ -15,7 +15,7 @@ from gradtape._src.debug.explanation import (
     own_rule,
 )
 from gradtape._src.debug.graph import recorded
-from gradtape._src.debug.lines import Made, Record
+from gradtape._src.debug.lines import Origin, Record
 
 _INSTEAD = {
     "argmax": "tf.reduce_max gives the largest value itself; tf.nn.softmax is a smooth argmax.",
@@ -31,26 +31,26 @@ _INSTEAD = {
 
 
 class Search:
-    """Looks through a record of what ran for the place where the way broke."""
+    """Searches the record of everything that ran for the op that cut the path."""
 
-    def __init__(self, tape: Any, target: Any, source: Any, name: str, now: Record) -> None:
-        self.tape, self.target, self.source, self.name, self.now = tape, target, source, name, now
+    def __init__(self, tape: Any, target: Any, source: Any, name: str, record: Record) -> None:
+        self.tape, self.target, self.source, self.name, self.record = tape, target, source, name, record
 
     def explanation(self, unwatched: Explanation | None) -> Explanation:
-        """The cause, from what ran."""
+        """The explanation, from what ran."""
         path = self.path(self.target, self.source)
         if path is None:
             return self.detour() or self.apart()
-        # From the source on: the first op whose result the tape does not know is where it broke.
-        for made, tensor in reversed(path):
-            if made.what == "read" or self.tape._tracks(tensor):
+        # From the source on: the first op whose result is not on the tape cut the path.
+        for origin, tensor in reversed(path):
+            if origin.what == "read" or self.tape._tracks(tensor):
                 continue
-            return self.broken_at(made, tensor, unwatched)
+            return self.broken_at(origin, tensor, unwatched)
         return self.closed(path) if unwatched is None else unwatched._replace(line=path[-1][0].line)
 
-    def path(self, target: Any, source: Any) -> list[tuple[Made, Any]] | None:
-        """The ops from the target back to the source, recorded by a tape or not: the shortest way."""
-        target, source = self.now.same(target), self.now.same(source)
+    def path(self, target: Any, source: Any) -> list[tuple[Origin, Any]] | None:
+        """The shortest path of ops from the target back to the source, recorded by a tape or not."""
+        target, source = self.record.same(target), self.record.same(source)
         seen = {id(target)}
         level: list[tuple[Any, tuple]] = [(target, ())]
         while level:
@@ -58,90 +58,90 @@ class Search:
             for tensor, above in level:
                 if tensor is source:
                     return list(_unrolled(above))
-                made = self.now.made.get(id(tensor))
-                if made is None:
+                origin = self.record.origins.get(id(tensor))
+                if origin is None:
                     continue
-                here = ((made, tensor), above)
-                for x in made.operands:
+                step = ((origin, tensor), above)
+                for x in origin.operands:
                     if id(x) not in seen:
                         seen.add(id(x))
-                        following.append((x, here))
+                        following.append((x, step))
             level = following
         return None
 
-    def broken_at(self, made: Made, tensor: Any, unwatched: Explanation | None) -> Explanation:
-        """The op that broke the way."""
-        if id(self.tape) not in made.recording:
+    def broken_at(self, origin: Origin, tensor: Any, unwatched: Explanation | None) -> Explanation:
+        """The explanation for the op that cut the path."""
+        if id(self.tape) not in origin.recording:
             return Explanation(
                 "outside the context",
-                f"{made.what} ran while the tape was not recording, so it is not on the tape.",
+                f"{origin.what} ran while the tape was not recording, so it is not on the tape.",
                 "move it inside `with tf.GradientTape() as tape:`, out of stop_recording; for second derivatives "
                 "the inner tape.gradient must be called inside the outer context.",
-                made.line,
+                origin.line,
             )
         if unwatched is not None:
-            return self.overwritten() or unwatched._replace(line=made.line)
-        if made.what == "stop_gradient":
+            return self.overwritten() or unwatched._replace(line=origin.line)
+        if origin.what == "stop_gradient":
             return Explanation(
                 "stop_gradient",
                 "tf.stop_gradient makes its result a constant.",
                 "take it out, if the gradient is wanted.",
-                made.line,
+                origin.line,
             )
         instead = _INSTEAD.get(
-            made.what,
+            origin.what,
             "use a smooth function in its place, or tf.custom_gradient to say what its gradient is.",
         )
         if not differentiable(tensor):
-            text = f"{made.what} gives {tensor.dtype.name}: integers and booleans have no derivative."
-            return Explanation("no gradient", text, instead, made.line)
-        if not any(differentiable(x) for x in made.operands):
-            text = f"{made.what} is given integers, which have no derivative."
-            return Explanation("no gradient", text, "compute with floating numbers.", made.line)
-        if made.op.row is not None and any(rule is not None for _, rule in made.op.row.rules):
+            text = f"{origin.what} gives {tensor.dtype.name}: integers and booleans have no derivative."
+            return Explanation("no gradient", text, instead, origin.line)
+        if not any(differentiable(x) for x in origin.operands):
+            text = f"{origin.what} is given integers, which have no derivative."
+            return Explanation("no gradient", text, "compute with floating numbers.", origin.line)
+        if origin.op.row is not None and any(rule is not None for _, rule in origin.op.row.rules):
             return Explanation(
                 "watched late",
-                f"{made.what} ran before the tape watched {self.name}.",
+                f"{origin.what} ran before the tape watched {self.name}.",
                 "tape.watch(x) as the first line of the context.",
-                made.line,
+                origin.line,
             )
-        return Explanation("no gradient", f"{made.what} has no gradient.", instead, made.line)
+        return Explanation("no gradient", f"{origin.what} has no gradient.", instead, origin.line)
 
     def overwritten(self) -> Explanation | None:
-        """The source is a tensor that was made of a variable, as by `v = v - 0.1 * g`."""
-        tensor, last = self.source, self.now.made.get(id(self.source))
-        made = last
-        while made is not None and made.what in ("add", "sub", "mul", "div"):
-            tensor = next((x for x in made.operands if x.shape == tensor.shape), None)
-            made = None if tensor is None else self.now.made.get(id(tensor))
-        if last is None or made is None or made.what != "read":
+        """For a source that is a tensor computed from a variable, as in `v = v - 0.1 * g`."""
+        tensor, last = self.source, self.record.origins.get(id(self.source))
+        origin = last
+        while origin is not None and origin.what in ("add", "sub", "mul", "div"):
+            tensor = next((x for x in origin.operands if x.shape == tensor.shape), None)
+            origin = None if tensor is None else self.record.origins.get(id(tensor))
+        if last is None or origin is None or origin.what != "read":
             return None
         return Explanation(
             "overwritten",
-            f"The source is no variable but a tensor, the result of {last.what}, made of {name_of(made.operands[0])}; "
+            f"The source is no variable but a tensor, the result of {last.what}, made of {name_of(origin.operands[0])}; "
             "a tape follows variables, and those tensors that it is told to watch.",
             "change the variable in place: v.assign(...), v.assign_add(...), v.assign_sub(...).",
             last.line,
         )
 
-    def closed(self, path: list[tuple[Made, Any]]) -> Explanation:
-        """Every op is on the tape: the gradient rule of one has given None."""
+    def closed(self, path: list[tuple[Origin, Any]]) -> Explanation:
+        """For a path whose ops are all on the tape: the gradient rule of one of them returned None."""
         calls = [step for step in path if step[0].what != "read"]
-        made, tensor = calls[-1]
+        origin, tensor = calls[-1]
         for above, (_, operand) in zip(calls, calls[1:], strict=False):
             if not connected_by(self.tape, self.target, operand):
-                made, tensor = above
+                origin, tensor = above
                 break
         number = _core.record_number(tensor)
         rule = next((r for r in recorded(self.tape) if r.number == number), None)
         if rule is not None and rule.owner is not None:
             return own_rule(rule, self.name)
-        text = f"The gradient of {made.what} gives None for the operand that depends on {self.name}."
-        return Explanation("no gradient", text, "tf.custom_gradient can say what it is.", made.line)
+        text = f"The gradient of {origin.what} gives None for the operand that depends on {self.name}."
+        return Explanation("no gradient", text, "tf.custom_gradient can say what it is.", origin.line)
 
     def detour(self) -> Explanation | None:
-        """No op leads from the source to the target, but a value may have taken a way around."""
-        for variable, tensor, line in reversed(self.now.assigned):
+        """For a path without ops: the value may have gone through a variable or NumPy."""
+        for variable, tensor, line in reversed(self.record.assigned):
             if self.path(self.target, variable) is not None and self.path(tensor, self.source) is not None:
                 return Explanation(
                     "assigned",
@@ -149,9 +149,9 @@ class Search:
                     "compute with the value itself, or use tf.GradientTape(track_assign=True).",
                     line,
                 )
-        for tensor, line in self.now.left:
+        for tensor, line in self.record.left:
             if self.path(tensor, self.source) is not None:
-                # A target with a history of its own may well have nothing to do with what was printed.
+                # A target with a history of its own may have nothing to do with the value that was printed.
                 sure = not self.tape._tracks(self.target)
                 return Explanation(
                     "left for NumPy",
@@ -167,10 +167,10 @@ class Search:
         return None
 
     def apart(self) -> Explanation:
-        """There is no way at all."""
-        made = self.now.made.get(id(self.target))
-        line = made.line if made is not None else None
-        origin = self.now.made.get(id(self.source))
+        """For a target that does not depend on the source at all."""
+        target_origin = self.record.origins.get(id(self.target))
+        line = target_origin.line if target_origin is not None else None
+        origin = self.record.origins.get(id(self.source))
         if origin is not None and any(self.path(self.target, x) is not None for x in origin.operands):
             return Explanation(
                 "independent",
@@ -195,10 +195,10 @@ class Search:
         )
 
 
-def _unrolled(steps: tuple) -> list[tuple[Made, Any]]:
-    """A linked list `(first, (second, (...)))`, from the source's end, as a list from the target's."""
-    found = []
+def _unrolled(steps: tuple) -> list[tuple[Origin, Any]]:
+    """A linked list `(first, (second, (...)))`, which starts at the source, as a list that starts at the target."""
+    out = []
     while steps:
         step, steps = steps
-        found.append(step)
-    return found[::-1]
+        out.append(step)
+    return out[::-1]

@@ -1,9 +1,10 @@
-"""What the user's source says about a missing gradient, where nothing was recorded: `explain` without `debug.lines()`.
+"""What the user's source says about a missing gradient, if nothing was recorded: `explain` without `debug.lines()`.
 
-An op without a gradient leaves nothing on a tape. So the program itself is read: the `with` block of the tape, in the
-function that asks, and the functions of the user's that it calls. What ends the way of a gradient is listed with its line:
-`stop_gradient`, a cast to integers, values for NumPy, `predict`, `argmax`; and tensors of the block that were made before.
-That a line is there does not prove that the way led through it, and the words say so.
+An op without a gradient leaves nothing on a tape. So the program itself is read: the `with` block of the tape, in
+the function that called `explain`, and the user functions called in it. Everything that can end the path of a
+gradient is listed with its line: `stop_gradient`, a cast to integers, values for NumPy, `predict`, `argmax`; and
+tensors used in the block that were made before it. Such a line does not prove that the path led through it, and the
+text says so.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from gradtape import _core
 from gradtape._src.base.source import Line, is_library
 from gradtape._src.debug.explanation import SWITCH, Explanation
 
-_DEPTH = 3  # how deep calls of the user's functions are followed
+_DEPTH = 3  # how deep calls of user functions are followed
 
-# What ends the way, by the last part of the name that is called: cause, why, what to do.
+# Calls that end the path, by the last part of the called name: cause, reason, remedy.
 _CALLS = {
     "stop_gradient": ("stop_gradient", "tf.stop_gradient makes its result a constant",
                       "take it out, if the gradient is wanted"),
@@ -47,7 +48,7 @@ _NUMBERS = {"float": "float()", "int": "int()"}
 
 
 class Found(NamedTuple):
-    """Something in the source that ends the way of a gradient."""
+    """Something in the source that ends the path of a gradient."""
 
     cause: str
     text: str
@@ -56,19 +57,19 @@ class Found(NamedTuple):
 
 
 def explanation(tape: Any, before: Explanation, target: Any = None) -> Explanation:
-    """`before`, what the tape itself knows, with what the source says, if it can be read and says something."""
+    """`before`, what the tape knows, extended by what the source shows, if it can be read and shows something."""
     frame = _asking_frame()
     block = None if frame is None else _block(frame, tape)
     if frame is None or block is None:
         return before
-    found = _afterwards(frame, block, tape, target)
-    found += _outside(frame, block, tape) if before.cause == "never read" else []
+    causes = _afterwards(frame, block, tape, target)
+    causes += _outside(frame, block, tape) if before.cause == "never read" else []
     reader = _Reader()
     reader.read(block.body, frame.f_globals | frame.f_locals, frame.f_code.co_filename, 0, _DEPTH)
-    found += reader.found
-    if not found:
+    causes += reader.found
+    if not causes:
         return before
-    first, *others = found
+    first, *others = causes
     sure = "" if not others else " Also there: " + "; ".join(f"{f.text} ({f.line})" for f in others[:3]) + "."
     text = f"{before.text} By the source of its context: {first.text}.{sure}"
     return Explanation(first.cause, text, f"{first.fix}. If that is not it: {SWITCH}", first.line)
@@ -82,16 +83,16 @@ def _asking_frame() -> types.FrameType | None:
 
 
 def _block(frame: types.FrameType, tape: Any) -> ast.With | None:
-    """The `with` statement of the tape in the code of a frame: the last one that gives its name to one of its variables."""
+    """The `with` statement of the tape in the code of a frame: the last one that binds a variable holding the tape."""
     tree = _tree(frame.f_code.co_filename)
     names = {name for name, value in frame.f_locals.items() if value is tape}
-    found = None
+    block = None
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.With) and node.lineno <= frame.f_lineno:
             given = {i.optional_vars.id for i in node.items if isinstance(i.optional_vars, ast.Name)}
-            if given & names and (found is None or node.lineno > found.lineno):
-                found = node
-    return found
+            if given & names and (block is None or node.lineno > block.lineno):
+                block = node
+    return block
 
 
 def _tree(file: str) -> ast.Module | None:
@@ -102,14 +103,14 @@ def _tree(file: str) -> ast.Module | None:
 
 
 class _Reader:
-    """Goes through statements, and through the functions that they call."""
+    """Reads statements, and the functions that they call."""
 
     def __init__(self) -> None:
         self.found: list[Found] = []
         self._seen: set[Any] = set()
 
     def read(self, body: list[Any], names: dict[str, Any], file: str, above: int, depth: int) -> None:
-        """Statements of a file; `above` is how many lines stand before them there."""
+        """Reads statements of a file; `above` is the number of lines before them there."""
         for statement in body:
             for node in ast.walk(statement):
                 if isinstance(node, ast.Call):
@@ -135,7 +136,7 @@ class _Reader:
             self._follow(called, depth)
 
     def _follow(self, called: Any, depth: int) -> None:
-        """A function of the user's, a method, a layer of Keras with a `call` of the user's, a tf.function."""
+        """Reads a called user function, method, Keras layer with a user's `call`, or tf.function."""
         called = getattr(called, "python_function", called)
         if not isinstance(called, (types.FunctionType, types.MethodType)):
             called = getattr(called, "call", None)
@@ -156,28 +157,28 @@ class _Reader:
 
 
 def _value(node: ast.expr, names: dict[str, Any]) -> Any:
-    """What a name, or attributes of one, are; None if that is not known. Nothing of the user's is run."""
+    """The value of a name, or of attributes of a name; None if it is not known. No user code runs."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute) and (inner := _value(node.value, names)) is not None:
-        found = inspect.getattr_static(inner, node.attr, None)
-        function = getattr(found, "python_function", found)
+        value = inspect.getattr_static(inner, node.attr, None)
+        function = getattr(value, "python_function", value)
         if isinstance(function, types.FunctionType) and not isinstance(inner, (types.ModuleType, type)):
             return types.MethodType(function, inner)
-        return found
+        return value
     return None
 
 
 def _root(node: ast.expr, names: dict[str, Any]) -> str:
-    """The package that a call goes to, if it is a call of a module's function."""
+    """The package that a call goes to, if it calls a function of a module."""
     while isinstance(node, ast.Attribute):
         node = node.value
-    found = _value(node, names)
-    return found.__name__.partition(".")[0] if isinstance(found, types.ModuleType) else ""
+    value = _value(node, names)
+    return value.__name__.partition(".")[0] if isinstance(value, types.ModuleType) else ""
 
 
 def _integer(node: ast.Call) -> str:
-    """The integer type, or bool, that `tf.cast` is given."""
+    """The integer type, or bool, that `tf.cast` converts to."""
     for given in [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "dtype")]:
         name = given.attr if isinstance(given, ast.Attribute) else getattr(given, "value", "")
         if isinstance(name, str) and name.startswith(("int", "uint", "bool")):
@@ -186,12 +187,12 @@ def _integer(node: ast.Call) -> str:
 
 
 def _outside(frame: types.FrameType, block: ast.With, tape: Any) -> list[Found]:
-    """Tensors that the block uses, and that were made before it: the tape takes them for constants."""
-    made = {
+    """Tensors that the block uses, but that were made before it: the tape treats them as constants."""
+    local = {
         n.id for s in block.body for n in ast.walk(s) if isinstance(n, ast.Name) and type(n.ctx) is ast.Store
     }
-    used = [n.id for s in block.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id not in made]
-    tree, found = _tree(frame.f_code.co_filename), []
+    used = [n.id for s in block.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id not in local]
+    tree, causes = _tree(frame.f_code.co_filename), []
     for name in dict.fromkeys(used):
         value = frame.f_locals.get(name)
         if not isinstance(value, _core.Tensor) or tape._tracks(value) or tree is None:
@@ -208,9 +209,9 @@ def _outside(frame: types.FrameType, block: ast.With, tape: Any) -> list[Found]:
         where = "by another tape's context" if other else "before the context, and no tape saw it"
         cause = "another tape" if other else "outside the context"
         fix = "compute it inside `with tf.GradientTape() as tape:`, or take the gradient on the tape that saw it"
-        found.append(Found(cause, f"`{name}` was made {where}: to this tape it is a constant ({cause})", fix,
+        causes.append(Found(cause, f"`{name}` was made {where}: to this tape it is a constant ({cause})", fix,
                            Line(frame.f_code.co_filename, last.lineno)))  # fmt: skip
-    return found
+    return causes
 
 
 def _afterwards(frame: types.FrameType, block: ast.With, tape: Any, target: Any) -> list[Found]:
@@ -235,6 +236,6 @@ def _afterwards(frame: types.FrameType, block: ast.With, tape: Any, target: Any)
 
 
 def _is_data(node: ast.expr) -> bool:
-    """Whether a tensor is made of something else than tensors: data, which needs no gradient."""
+    """Whether a tensor is made from something other than tensors: data, which needs no gradient."""
     name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
     return name in "cast constant convert_to_tensor normal one_hot ones range uniform zeros".split()

@@ -1,8 +1,8 @@
-"""`python -m gradtape doctor PATH`: reads a TensorFlow project and says what to know before it runs on gradtape.
+"""`python -m gradtape doctor PATH`: reads a TensorFlow project and reports what matters before it runs on gradtape.
 
-Nothing of the project is run or imported. `read` finds the files, `names` looks every name of TensorFlow up
-in gradtape, `packages` knows what others need and how to run it, `tapes` how gradients become None, `numbers` how they
-become NaN.
+Nothing in the project is run or imported. `read` finds the files, `names` looks up every TensorFlow name in
+gradtape, `packages` knows what other packages need and how the project is started, `tapes` finds causes of
+gradients that are None, `numbers` of NaN.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Finding", "Report", "Source", "check", "sources"]
 
 
 class Report:
-    """What was found in a project; `str` of it is what the command prints."""
+    """The findings in a project; `str` of it is what the command prints."""
 
     def __init__(self) -> None:
         self.files = 0
@@ -25,11 +25,11 @@ class Report:
         self.names: set[str] = set()
         self.findings: list[Finding] = []
         self.with_keras = 0
-        self.needs_the_name = False  # of TensorFlow, for packages or internal modules
+        self.needs_the_name = False  # whether `import tensorflow` must work, for packages or internal modules
 
     @property
     def problems(self) -> list[Finding]:
-        """What is worth a look: everything but notes."""
+        """The findings that need attention: everything but notes."""
         return [f for f in self.findings if f.code != "note"]
 
     def _count(self, *codes: str) -> int:
@@ -96,14 +96,20 @@ def check(path: str | Path) -> Report:
 
 
 def _examine(source: Source, report: Report) -> None:
-    found = names.aliases(source)
-    report.with_keras += found.uses_keras
-    report.needs_the_name |= bool(found.packages or found.internal)
-    if not (found.uses_tensorflow or found.packages):
+    aliases = names.aliases(source)
+    report.with_keras += aliases.uses_keras
+    report.needs_the_name |= bool(aliases.packages or aliases.internal)
+    if not (aliases.uses_tensorflow or aliases.packages):
         return
-    uses = names.uses(source, found)
-    here = [*names.check(source, found, uses), *tapes.check(source, found), *numbers.check(source, found)]
-    report.with_tensorflow += found.uses_tensorflow
+    uses = names.uses(source, aliases)
+    findings = [
+        *names.check(source, aliases, uses),
+        *tapes.check(source, aliases),
+        *numbers.check(source, aliases),
+    ]
+    report.with_tensorflow += aliases.uses_tensorflow
     report.uses += len(uses)
     report.names |= {name for name, _ in uses}
-    report.findings += sorted({f for f in here if not source.allows(f.line)}, key=lambda f: (f.line, f.text))
+    report.findings += sorted(
+        {f for f in findings if not source.allows(f.line)}, key=lambda f: (f.line, f.text)
+    )

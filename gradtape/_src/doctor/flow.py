@@ -1,4 +1,4 @@
-"""Where a value goes: whether what left for NumPy, or into a variable, takes part in a computation again."""
+"""Follows values: whether a value that left for NumPy, or went into a variable, is used in a computation again."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ _WRAPS = frozenset(("reduce_mean", "reduce_sum", "cast", "square", "abs", "resha
 
 
 def operands(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of an expression that its value is computed from: not what it is indexed by."""
+    """The nodes of an expression that its value is computed from, without indices."""
     yield node
     parts = [node.value] if isinstance(node, ast.Subscript) else ast.iter_child_nodes(node)
     for child in parts:
         yield from operands(child)
 
 
-def comes_back(found: Aliases, call: ast.Call, events: Sequence[Any], asks: frozenset[str]) -> bool:
-    """Whether the result of `call` reaches a function of TensorFlow, or a call of a method in `asks`.
+def comes_back(aliases: Aliases, call: ast.Call, events: Sequence[Any], asks: frozenset[str]) -> bool:
+    """Whether the result of `call` reaches a TensorFlow function, or a method call in `asks`.
 
-    An action that is drawn from probabilities, a number that is printed or stored, does not.
+    An action drawn from probabilities, or a number that is printed or stored, does not.
     """
     tainted: set[str] = set()
     for e in events[events.index(next(x for x in events if x.node is call)) :]:
         if e.kind == "call":
             by_name = isinstance(e.node.func, ast.Attribute) and e.node.func.attr in asks
-            if not (by_name or found.called(e.node)):
+            if not (by_name or aliases.called(e.node)):
                 continue
             given = [*e.node.args, *(k.value for k in e.node.keywords)]
             if any(_holds(n, call, tainted) for a in given for n in operands(a)):
                 return True
-        elif e.kind == "assign" and e.value is not None and _passes(found, e.value, call, tainted):
+        elif e.kind == "assign" and e.value is not None and _passes(aliases, e.value, call, tainted):
             tainted.add(e.name)
     return False
 
@@ -46,7 +46,7 @@ def _holds(node: ast.AST, call: ast.Call, tainted: set[str]) -> bool:
     return node is call or (isinstance(node, ast.Name) and node.id in tainted)
 
 
-def _passes(found: Aliases, value: ast.AST, call: ast.Call, tainted: set[str]) -> bool:
+def _passes(aliases: Aliases, value: ast.AST, call: ast.Call, tainted: set[str]) -> bool:
     """Whether an assigned value is computed from the tainted one, by arithmetic or by NumPy; `env.step(action)` is not."""
     if _holds(value, call, tainted):
         return True
@@ -59,11 +59,11 @@ def _passes(found: Aliases, value: ast.AST, call: ast.Call, tainted: set[str]) -
         if not (numpy or method) or "random" in ast.unparse(value.func):
             return False
     parts = [value.value] if isinstance(value, ast.Subscript) else ast.iter_child_nodes(value)
-    return any(_passes(found, child, call, tainted) for child in parts)
+    return any(_passes(aliases, child, call, tainted) for child in parts)
 
 
 def read_again(call: ast.Call, events: Sequence[Any], tape: Any) -> bool:
-    """Whether the variable of `variable.assign(...)` is read afterwards, while the tape is open."""
+    """Whether the variable of `variable.assign(...)` is read afterwards while the tape is open."""
     assert isinstance(call.func, ast.Attribute)
     variable = ast.dump(call.func.value)
     for e in events[events.index(next(x for x in events if x.node is call)) + 1 :]:
@@ -78,12 +78,13 @@ def read_again(call: ast.Call, events: Sequence[Any], tape: Any) -> bool:
     return False
 
 
-def stepwise(found: Aliases, value: ast.AST | None) -> str:
-    """The function without a gradient that all of a value goes through, as in the mean of right answers; else ""."""
+def stepwise(aliases: Aliases, value: ast.AST | None) -> str:
+    """The function without a gradient through which all of a value goes, as in the mean of correct answers; else
+    ""."""
     while value is not None:
         if isinstance(value, ast.Compare):
             return "a comparison"
-        name = found.called(value).rpartition(".")[2]
+        name = aliases.called(value).rpartition(".")[2]
         if name in _STEPS:
             return name
         given = value.args if isinstance(value, ast.Call) else []

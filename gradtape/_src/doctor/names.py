@@ -1,4 +1,4 @@
-"""Names of TensorFlow in a file: which there are, whether gradtape has them, and spellings of Keras 2."""
+"""TensorFlow names in a file: which there are, whether gradtape has them, and spellings of Keras 2."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradtape_imports import internals
 
 _ROOTS = frozenset(("tensorflow", "gradtape"))
 _INTERNAL = frozenset(("compiler", "core", "python"))
-# What Keras 2 had and gradtape understands, by the beginning of a name.
+# Names of Keras 2 that gradtape supports, by prefix.
 _KERAS_2 = {
     "tf.keras.optimizers.legacy": "optimizers of Keras 2",
     "tf.keras.optimizers.experimental": "optimizers of Keras 2",
@@ -36,17 +36,17 @@ _KERAS_2_METHODS = frozenset(
 
 
 class Aliases(NamedTuple):
-    """What names of a file stand for: `{"tf": "tf", "layers": "tf.keras.layers"}`."""
+    """What the names of a file refer to: `{"tf": "tf", "layers": "tf.keras.layers"}`."""
 
     by_name: dict[str, str]
-    imported: list[tuple[str, ast.AST]]  # names of TensorFlow that import statements ask for
+    imported: list[tuple[str, ast.AST]]  # TensorFlow names in import statements
     packages: list[tuple[str, ast.AST]]  # packages that import TensorFlow themselves
     internal: list[tuple[str, ast.AST]]
     uses_tensorflow: bool
     uses_keras: bool
 
     def dotted(self, node: ast.AST, shadowed: frozenset[str] = frozenset()) -> str:
-        """`tf.math.log` for an expression that is a name of TensorFlow, else ""."""
+        """`tf.math.log` for an expression that is a TensorFlow name, else ""."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -56,12 +56,12 @@ class Aliases(NamedTuple):
         return ".".join((self.by_name[node.id], *reversed(parts)))
 
     def called(self, node: ast.AST) -> str:
-        """The name of TensorFlow that an expression calls."""
+        """The TensorFlow name that an expression calls."""
         return self.dotted(node.func) if isinstance(node, ast.Call) else ""
 
 
 def aliases(source: Source) -> Aliases:
-    """What the imports of a file make of names."""
+    """The names that the imports of a file bind."""
     out = Aliases({}, [], [], [], False, False)
     seen = keras = False
     for node in ast.walk(source.tree):
@@ -99,22 +99,22 @@ def aliases(source: Source) -> Aliases:
     return out._replace(uses_tensorflow=seen, uses_keras=keras)
 
 
-def uses(source: Source, found: Aliases) -> list[tuple[str, ast.AST]]:
-    """Names of TensorFlow, as long as they are written, and where: `tf.keras.layers.Dense`, not its parts."""
-    out = list(found.imported)
-    _walk(source.tree, found, _stored(source.tree), out)
+def uses(source: Source, aliases: Aliases) -> list[tuple[str, ast.AST]]:
+    """TensorFlow names and where they are used, as long as possible: `tf.keras.layers.Dense`, not its parts."""
+    out = list(aliases.imported)
+    _walk(source.tree, aliases, _stored(source.tree), out)
     return out
 
 
-def _walk(node: ast.AST, found: Aliases, shadowed: frozenset[str], out: list) -> None:
+def _walk(node: ast.AST, aliases: Aliases, shadowed: frozenset[str], out: list) -> None:
     if isinstance(node, ast.Try) and any(_catches_absence(h) for h in node.handlers):
-        node = ast.Module([*node.orelse, *node.finalbody], [])  # the program is prepared for it
+        node = ast.Module([*node.orelse, *node.finalbody], [])  # the program handles the absence
     if isinstance(node, (ast.If, ast.IfExp)) and "hasattr" in {
         getattr(n, "id", "") for n in ast.walk(node.test)
     }:
         return
     if isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Load):
-        name = found.dotted(node, shadowed)
+        name = aliases.dotted(node, shadowed)
         if name:
             if isinstance(node, ast.Attribute):
                 out.append((name, node))
@@ -122,7 +122,7 @@ def _walk(node: ast.AST, found: Aliases, shadowed: frozenset[str], out: list) ->
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         shadowed = shadowed | _stored(node)
     for child in ast.iter_child_nodes(node):
-        _walk(child, found, shadowed, out)
+        _walk(child, aliases, shadowed, out)
 
 
 def _catches_absence(handler: ast.ExceptHandler) -> bool:
@@ -151,12 +151,12 @@ def _stored(scope: ast.AST) -> frozenset[str]:
     return frozenset(names)
 
 
-# ---- what is there ----------------------------------------------------------------------------------
+# ---- findings ----------------------------------------------------------------------------------------
 
 
 @functools.cache
 def look(name: str) -> tuple[bool, str]:
-    """Whether gradtape has a name of TensorFlow, and if not, the words about it."""
+    """Whether gradtape has a TensorFlow name, and if not, the error message."""
     import gradtape
 
     value: Any = gradtape
@@ -168,20 +168,20 @@ def look(name: str) -> tuple[bool, str]:
             package = "__path__" in getattr(value, "__dict__", ())
             if not package or importlib.util.find_spec(inner) is None:
                 return False, str(e).partition(f"{part!r}: ")[2]
-            value = importlib.import_module(inner)  # a module that nobody imported yet
+            value = importlib.import_module(inner)  # a module that is not imported yet
         except ImportError as e:
             return False, str(e)
         if not (isinstance(value, type) or type(value).__name__ in ("module", "SimpleNamespace")):
-            break  # attributes of a value, which may be anything
+            break  # attributes of a value are not known
     return True, ""
 
 
-def check(source: Source, found: Aliases, named: list[tuple[str, ast.AST]]) -> Iterator[Finding]:
+def check(source: Source, aliases: Aliases, named: list[tuple[str, ast.AST]]) -> Iterator[Finding]:
     """Findings about names."""
-    for package, node in found.packages:
-        known = KNOWN[package]
-        yield source.found(node, "note" if known.runs else "missing", known.verdict, package)
-    for name, node in found.internal:
+    for package, node in aliases.packages:
+        entry = KNOWN[package]
+        yield source.found(node, "note" if entry.runs else "missing", entry.verdict, package)
+    for name, node in aliases.internal:
         if internals.has(name.partition(".")[2]):
             yield source.found(
                 node, "note", f"{name} is internal to TensorFlow; it works under the alias.", name
@@ -209,11 +209,11 @@ def check(source: Source, found: Aliases, named: list[tuple[str, ast.AST]]) -> I
                 break
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call):
-            yield from _keras_2_calls(source, found, node)
+            yield from _keras_2_calls(source, aliases, node)
 
 
 def _prepared(tree: ast.AST, node: Any) -> bool:
-    """Whether a name stands in a `try` that catches what a refusal raises."""
+    """Whether a name is in a `try` that catches the error of a missing name."""
     for t in ast.walk(tree):
         if isinstance(t, ast.Try) and any(node is n for s in t.body for n in ast.walk(s)):
             caught = {
@@ -224,8 +224,8 @@ def _prepared(tree: ast.AST, node: Any) -> bool:
     return False
 
 
-def _keras_2_calls(source: Source, found: Aliases, node: ast.Call) -> Iterator[Finding]:
-    name = found.called(node)
+def _keras_2_calls(source: Source, aliases: Aliases, node: ast.Call) -> Iterator[Finding]:
+    name = aliases.called(node)
     if name.startswith("tf.keras.optimizers."):
         for word in node.keywords:
             if word.arg in ("lr", "decay"):

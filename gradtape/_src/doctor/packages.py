@@ -1,7 +1,7 @@
-"""Packages that a project imports or requires: which run on gradtape, and which door the project needs.
+"""Packages that a project imports or requires: which run on gradtape, and how the project is started ("door").
 
-The table says of each package that imports TensorFlow itself what was found by its own tests (`make ecosystem`,
-docs/ecosystem.md). Whatever is not in it is taken to need nothing.
+For each package that imports TensorFlow itself, the table has the result of its own tests (`make ecosystem`,
+docs/ecosystem.md). Any other package is assumed to need nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Package(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """What the doctor says of it."""
+        """What the doctor says about it."""
         if not self.runs:
             return f"{self.name} does not run on gradtape: {self.words}"
         return f"{self.name} runs on gradtape under the alias" + (f"; {self.words}" if self.words else ".")
@@ -32,7 +32,7 @@ class Package(NamedTuple):
 
 _NATIVE = "it calls TensorFlow's own compiled code."
 
-# By the name that is imported.
+# By import name.
 KNOWN = {
     "alibi": Package("alibi", True, "the explainers that use tapes; those on TensorFlow 1 do not."),
     "art": Package("adversarial-robustness-toolbox", True),
@@ -71,7 +71,7 @@ _REQUIREMENT = re.compile(r"\s*['\"]?([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
 def required(path: Path) -> Iterator[Finding]:
-    """Findings about what the files of requirements of a project ask for."""
+    """Findings about the requirement files of a project."""
     if path.is_file():
         return
     for file in sorted({*path.glob("*requirements*.txt"), *path.glob("requirements/*.txt")}):
@@ -88,7 +88,7 @@ def required(path: Path) -> Iterator[Finding]:
 
 
 def _of_project(file: Path) -> Iterator[tuple[int, str]]:
-    """The dependencies in a pyproject.toml, each with its line."""
+    """The dependencies in a pyproject.toml, with their lines."""
     text = file.read_text(encoding="utf-8", errors="replace")
     try:
         table = tomllib.loads(text)
@@ -119,12 +119,12 @@ def _about(file: Path, lines: Iterator[tuple[int, str]] | enumerate[str]) -> Ite
 
 
 def door(tensorflow: bool, keras: bool, others: bool) -> str:
-    """How the project is started.
+    """How to start the project.
 
     Args:
       tensorflow: whether its own files import TensorFlow.
-      keras: whether they import Keras by itself.
-      others: whether it needs packages, or internal modules, that ask for `tensorflow` by that name.
+      keras: whether they import Keras separately.
+      others: whether it needs packages, or internal modules, that import `tensorflow` by that name.
     """
     if others:
         return (

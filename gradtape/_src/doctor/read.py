@@ -1,4 +1,4 @@
-"""Files of a project as syntax trees: Python files, and notebooks with their cells one after another."""
+"""Files of a project as syntax trees: Python files, and notebooks with their cells in sequence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ALLOWED = re.compile(r"#\s*gradtape:\s*ok\b")
 
 
 class Finding(NamedTuple):
-    """Something found: `code` is missing, none, nan, unread or note; `place` a file and a line."""
+    """A finding: `code` is missing, none, nan, unread or note; `place` a file and a line."""
 
     place: str
     line: int
@@ -29,14 +29,14 @@ class Finding(NamedTuple):
 
 
 class Source:
-    """A file: its tree, and where its lines are."""
+    """A file: its tree, and the places of its lines."""
 
     def __init__(self, path: Path, text: str, cells: list[tuple[int, int]] | None = None) -> None:
         self.path = path
         self.lines = text.splitlines()
-        self._cells = cells  # of a notebook: number of the cell and its first line, by line of the whole
+        self._cells = cells  # of a notebook: for each line, the number of its cell and the first line of that
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "\d" in strings is none of our business
+            warnings.simplefilter("ignore")  # about "\d" in strings and the like, which does not matter here
             self.tree = ast.parse(text)
 
     def place(self, line: int) -> str:
@@ -58,7 +58,7 @@ class Source:
 
 
 def sources(path: Path) -> Iterator[Source | Finding]:
-    """The files at a path, in order; a Finding for one that is no Python."""
+    """The files at a path, in order; a Finding for a file that is not Python."""
     if not path.exists():
         raise FileNotFoundError(f"doctor: there is no {str(path)!r}.")
     for file in _files(path):
@@ -102,7 +102,7 @@ def _notebook(file: Path) -> Source:
 
 
 def _plain(line: str) -> str:
-    """A line of a notebook as Python: commands to the shell and to IPython do nothing."""
+    """A line of a notebook as Python: commands to the shell and to IPython become no-ops."""
     start = line.lstrip()
     if start.startswith(("!", "%")) or start.endswith("?"):
         return line[: len(line) - len(start)] + "pass"

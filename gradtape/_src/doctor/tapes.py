@@ -1,4 +1,4 @@
-"""How gradients become None, and tapes are used up: what the lines around a GradientTape give away."""
+"""Causes of gradients that are None, and of tapes that are used up, found in the code around a GradientTape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradtape._src.doctor.flow import comes_back, read_again, stepwise
 from gradtape._src.doctor.names import Aliases
 from gradtape._src.doctor.read import Finding, Source
 
-# Functions that make a tensor out of nothing that a tape knows.
+# Functions that create tensors that no tape tracks.
 _MAKERS = frozenset(
     ("constant", "convert_to_tensor", "zeros", "ones", "fill", "eye", "linspace", "range", "normal", "uniform",
      "truncated_normal")
@@ -18,7 +18,7 @@ _MAKERS = frozenset(
 _ASSIGN = frozenset(("assign", "assign_add", "assign_sub"))
 _DERIVATIVES = frozenset(("gradient", "jacobian", "batch_jacobian"))
 _REFUSING = frozenset(("raises", "assertRaises", "assertRaisesRegex"))
-# Calls that only look at a value.
+# Calls that only read a value.
 _LOOKING = frozenset(("print", "append", "write", "info", "debug", "warning", "format", "scalar", "set_description",
                       "set_postfix", "update", "update_state"))  # fmt: skip
 
@@ -38,31 +38,31 @@ class Event(NamedTuple):
 
     kind: str  # "assign", "call" or "open"
     node: ast.AST
-    name: str  # what is assigned
+    name: str  # the name that is assigned
     value: ast.AST | None
-    tapes: tuple[Tape, ...]  # open at this place
-    branches: tuple[tuple[int, int, bool], ...]  # of ifs: which one, which branch, whether that leaves
+    tapes: tuple[Tape, ...]  # open at this point
+    branches: tuple[tuple[int, int, bool], ...]  # of each `if`: its number, the branch, whether that leaves
     loops: tuple[int, ...]
     looking: bool = False
 
 
-def check(source: Source, found: Aliases) -> Iterator[Finding]:
+def check(source: Source, aliases: Aliases) -> Iterator[Finding]:
     """Findings about tapes."""
-    whole = _Reader(found).read(source.tree.body)
+    whole = _Reader(aliases).read(source.tree.body)
     outer = _assignments(whole)
     for scope in ast.walk(source.tree):
         if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            events = _Reader(found).read(scope.body)
+            events = _Reader(aliases).read(scope.body)
             own = {a.arg for a in ast.walk(scope.args) if isinstance(a, ast.arg)}
-            yield from _check_scope(source, found, events, {k: v for k, v in outer.items() if k not in own})
-    yield from _check_scope(source, found, whole, {})
+            yield from _check_scope(source, aliases, events, {k: v for k, v in outer.items() if k not in own})
+    yield from _check_scope(source, aliases, whole, {})
 
 
 class _Reader:
-    """Statements of one scope as events."""
+    """Turns the statements of one scope into events."""
 
-    def __init__(self, found: Aliases) -> None:
-        self._found = found
+    def __init__(self, aliases: Aliases) -> None:
+        self._found = aliases
         self._events: list[Event] = []
 
     def read(self, body: list[ast.stmt]) -> list[Event]:
@@ -91,7 +91,7 @@ class _Reader:
                 self._block(s.orelse, tapes, branches, loops)
             elif isinstance(s, (ast.With, ast.AsyncWith)):
                 if any(_called_node(item.context_expr) in _REFUSING for item in s.items):
-                    continue  # a test that it fails
+                    continue  # a test that expects an error
                 inside = tapes
                 for item in s.items:
                     self._calls(item.context_expr, inside, branches, loops)
@@ -113,7 +113,7 @@ class _Reader:
             return None
         assert isinstance(call, ast.Call)
         given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "persistent")]
-        # A flag that is not written out may be True.
+        # A flag that is not a literal may be True.
         persistent = any(not (isinstance(g, ast.Constant) and not g.value) for g in given)
         return Tape(name.id, s, persistent, any(k.arg == "track_assign" for k in call.keywords), loops)
 
@@ -176,15 +176,15 @@ def _assignments(events: list[Event]) -> dict[str, list[Event]]:
     return out
 
 
-def _check_scope(source: Source, found: Aliases, events: list[Event], outer: dict) -> Iterator[Finding]:
-    yield from _inside(source, found, events)
-    known = outer | _assignments(events)
+def _check_scope(source: Source, aliases: Aliases, events: list[Event], outer: dict) -> Iterator[Finding]:
+    yield from _inside(source, aliases, events)
+    assignments = outer | _assignments(events)
     looped = {e.name for e in events if e.kind == "assign" and isinstance(e.node, (ast.For, ast.AsyncFor))}
     for i, e in enumerate(events):
         if e.kind != "open":
             continue
         tape = e.tapes[-1]
-        # What belongs to this tape: up to the next one of the same name.
+        # The events of this tape: up to the next tape of the same name.
         until = next(
             (
                 j
@@ -206,8 +206,8 @@ def _check_scope(source: Source, found: Aliases, events: list[Event], outer: dic
         } - {tape.name}
         for c in asked:
             assert isinstance(c.node, ast.Call)
-            yield from _sources(source, found, tape, c.node, known, watched, bool(watched & looped))
-            yield from _target(source, found, tape, c, events)
+            yield from _sources(source, aliases, tape, c.node, assignments, watched, bool(watched & looped))
+            yield from _target(source, aliases, tape, c, events)
 
 
 def _called_node(node: ast.AST) -> str:
@@ -218,15 +218,15 @@ def _derivative(node: ast.AST) -> bool:
     return _called_node(node) in _DERIVATIVES
 
 
-def _inside(source: Source, found: Aliases, events: list[Event]) -> Iterator[Finding]:
-    """Calls inside of a tape's context."""
+def _inside(source: Source, aliases: Aliases, events: list[Event]) -> Iterator[Finding]:
+    """Findings about calls inside a tape's context."""
     for e in events:
         if e.kind != "call" or not e.tapes or not isinstance(e.node, ast.Call):
             continue
         name = _called(e.node)
-        method = isinstance(e.node.func, ast.Attribute) and not found.called(e.node)
+        method = isinstance(e.node.func, ast.Attribute) and not aliases.called(e.node)
         if name == "numpy" and method and not e.node.args and not e.looking:
-            if not comes_back(found, e.node, events, _DERIVATIVES):
+            if not comes_back(aliases, e.node, events, _DERIVATIVES):
                 continue
             yield source.found(
                 e.node,
@@ -245,7 +245,7 @@ def _inside(source: Source, found: Aliases, events: list[Event]) -> Iterator[Fin
 
 
 def _computed(value: ast.expr) -> bool:
-    """Whether there is more to it than written numbers."""
+    """Whether a value is more than a literal number."""
     return any(isinstance(n, (ast.Name, ast.Call)) for n in ast.walk(value))
 
 
@@ -259,7 +259,7 @@ def _used_up(source: Source, tape: Tape, asked: list[Event]) -> Iterator[Finding
 
 
 def _exclusive(before: Event, after: Event) -> bool:
-    """Whether two places never both run."""
+    """Whether two events are in branches that exclude each other."""
     taken = {which: branch for which, branch, _ in after.branches}
     for which, branch, leaves in before.branches:
         if which in taken and taken[which] != branch:
@@ -276,15 +276,21 @@ def _argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
 
 
 def _sources(
-    source: Source, found: Aliases, tape: Tape, call: ast.Call, known: dict, watched: set[str], unsure: bool
+    source: Source,
+    aliases: Aliases,
+    tape: Tape,
+    call: ast.Call,
+    assignments: dict,
+    watched: set[str],
+    unsure: bool,
 ) -> Iterator[Finding]:
     given = _argument(call, 1, "sources") or _argument(call, 1, "source")
     for s in given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]:
-        made = known.get(s.id) if isinstance(s, ast.Name) else None
-        if not made or not isinstance(s, ast.Name):
+        own = assignments.get(s.id) if isinstance(s, ast.Name) else None
+        if not own or not isinstance(s, ast.Name):
             continue
-        values = [e.value for e in made]
-        callees = [found.called(v) if v is not None else "" for v in values]
+        values = [e.value for e in own]
+        callees = [aliases.called(v) if v is not None else "" for v in values]
         if all(c == "tf.Variable" or c.rpartition(".")[2] in _MAKERS and c for c in callees):
             whole = next((v for v in values if v is not None and _integer(v)), None)
             if whole is not None:
@@ -294,9 +300,9 @@ def _sources(
                     f"{s.id} holds integers, which have no gradient: write them with a point, or give a dtype.",
                 )
                 continue
-        # Inside of the context a variable that is converted has a gradient; a tensor out of nothing has none.
+        # Inside the context a converted variable has a gradient; a new tensor has none.
         converted = any(
-            e.tapes and c.endswith("convert_to_tensor") for e, c in zip(made, callees, strict=True)
+            e.tapes and c.endswith("convert_to_tensor") for e, c in zip(own, callees, strict=True)
         )
         if all(c and c.rpartition(".")[2] in _MAKERS for c in callees) and not (
             s.id in watched or unsure or converted
@@ -307,7 +313,7 @@ def _sources(
                 f"{s.id} is a tensor that {tape.name!r} never watched: {tape.name}.watch({s.id}) inside the context.",
             )
         if "tf.Variable" in callees:
-            for e in made:
+            for e in own:
                 if _of_itself(e) and not e.tapes:
                     yield source.found(
                         e.node,
@@ -317,7 +323,7 @@ def _sources(
 
 
 def _integer(call: ast.AST) -> bool:
-    """Whether `tf.constant(3)` or `tf.Variable([1, 2])` is of integers by what is written."""
+    """Whether `tf.constant(3)` or `tf.Variable([1, 2])` holds integers, judging by its literals."""
     if (
         not isinstance(call, ast.Call)
         or not call.args
@@ -347,16 +353,16 @@ def _of_itself(e: Event) -> bool:
 
 
 def _target(
-    source: Source, found: Aliases, tape: Tape, asked: Event, events: list[Event]
+    source: Source, aliases: Aliases, tape: Tape, asked: Event, events: list[Event]
 ) -> Iterator[Finding]:
-    """The target was computed after the context, or through a function without a gradient."""
+    """Finds targets that were computed after the context, or through a function without a gradient."""
     assert isinstance(asked.node, ast.Call)
     target = _argument(asked.node, 0, "target")
     if not isinstance(target, ast.Name):
         return
     before = events[: events.index(asked)]
     last = next((e for e in reversed(before) if e.kind == "assign" and e.name == target.id), None)
-    step = stepwise(found, last.value) if last is not None else ""
+    step = stepwise(aliases, last.value) if last is not None else ""
     if step and last is not None:
         yield source.found(
             last.node, "none", f"{target.id} is computed through {step}, which has no gradient."
@@ -368,7 +374,7 @@ def _target(
         return
     if last.branches != asked.branches[: len(last.branches)]:
         return
-    computes = any(found.called(n) for n in ast.walk(last.value)) or _derivative(last.value)
+    computes = any(aliases.called(n) for n in ast.walk(last.value)) or _derivative(last.value)
     if computes or isinstance(last.value, (ast.BinOp, ast.AugAssign)):
         yield source.found(
             last.node,

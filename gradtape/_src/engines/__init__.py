@@ -1,12 +1,13 @@
-"""Engines: what turns a graph into a program that runs.
+"""Engines: they turn a graph into a program that runs.
 
-There are two. The native one fuses, plans and lowers to the core (`native/`); the XLA one translates to JAX (`xla/`, the
-extra `gradtape[xla]`). Code that needs a program asks an engine for it, and does not depend on which engines exist. A
-traced function keeps the engine that was current when it was traced, and its derivatives run on the same one.
+There are two. The native one fuses, plans and lowers to the core (`native/`); the XLA one translates to JAX
+(`xla/`, the extra `gradtape[xla]`). Code that needs a program asks an engine for it, and does not depend on which
+engines exist. A traced function keeps the engine that was current when it was traced, and its derivatives run on
+the same one.
 
     tf.config.set_engine("xla")             all functions
     tf.function(jit_compile=True)           this one
-    with tf.device("/GPU:0"): f(x)          what is called in the block
+    with tf.device("/GPU:0"): f(x)          calls in the block
 
 Eager ops always run natively.
 """
@@ -30,35 +31,35 @@ class Engine:
     """Makes programs; the base of all engines."""
 
     name: str
-    device: str  # where results are
+    device: str  # the device of the results
 
     def program(self, graph: Graph, updates: list[int] | None = None, checked: bool = False) -> Any:
         """The program that computes the outputs of `graph` from its inputs.
 
-        `program.run(inputs)` gives the outputs for tensors and variables; `program.update(inputs, variables)` gives them
-        without the last ones, which are the new values of the variables.
+        `program.run(inputs)` returns the outputs for tensors and variables; `program.update(inputs, variables)`
+        returns them without the last ones, which become the new values of the variables.
 
         Args:
-          updates: for each output the input it is a new value of, or -1: it may be written over that.
-          checked: no index is out of range.
+          updates: for each output, the input whose new value it is and that it may overwrite, or -1.
+          checked: the caller guarantees that no index is out of range.
         """
         raise NotImplementedError
 
     def step(
         self, graph: Graph, updates: list[int], variables: tuple, externals: tuple, assigned: tuple, rows: tuple
     ) -> Any:  # fmt: skip
-        """The step of an optimizer: `run(gradients)` and `step(pairs)` as those of `_core.Update`."""
+        """The step of an optimizer, with `run(gradients)` and `step(pairs)` like those of `_core.Update`."""
         raise NotImplementedError
 
     def over(self, numbers: Sequence[int]) -> Engine | None:
-        """The engine that runs one graph on the devices with these numbers at once, a replica on each.
+        """The engine that runs one graph on the devices with these numbers at once, one replica on each.
 
-        None if there are no such devices of its kind, or only one: then replicas take turns, in one graph.
+        None if there are no such devices of its kind, or only one; then replicas take turns, in one graph.
         """
         return None
 
     def runs(self, graph: Graph) -> bool:
-        """Whether it runs all of a graph itself, without native code in between."""
+        """Whether it runs the whole graph itself, without native code in between."""
         return True
 
 
@@ -76,7 +77,7 @@ class Native(Engine):
     def program(
         self, graph: Graph, updates: list[int] | None = None, checked: bool = False, local: bool = False
     ) -> Any:
-        """Like `Engine.program`; `local`: nothing else refers to the inputs that are written over, as in a loop."""
+        """Like `Engine.program`; `local`: nothing else refers to the inputs that are overwritten, as in a loop."""
         return module_of("native.lower").compile_graph(graph, updates, local, checked)
 
     def step(
@@ -91,13 +92,13 @@ EXTRA = 'pip install "gradtape[xla]"'
 
 
 def need_jax(what: str) -> None:
-    """Raises an ImportError that names what needs JAX, if it is not installed."""
+    """Raises an ImportError that says what needs JAX, if it is not installed."""
     if find_spec("jax") is None:
         raise ImportError(f"{what} needs JAX, which is not installed. Hint: {EXTRA}.")
 
 
 def xla_on(device: Any = None) -> Engine:
-    """The XLA engine, on a device of JAX's, or "cpu"; without one, on the first of the best kind.
+    """The XLA engine, on a JAX device or "cpu"; by default on the first device of the best kind.
 
     Raises:
       ImportError: if JAX is not installed.
@@ -112,35 +113,35 @@ _HOST: Any = object()  # instead of an engine: host code called from a program
 
 
 def current() -> Engine:
-    """The engine of what is traced now, outside of any function."""
+    """The engine for traces that start now, outside of any function."""
     placed = _placed.now()
     return NATIVE if placed is _HOST else placed or _default or default()
 
 
 def set_default(engine: Engine) -> None:
-    """The engine wherever no `tf.device` says otherwise."""
+    """Sets the engine that is used outside of `tf.device`."""
     global _default
     _default = engine
     _core.new_generation()
 
 
 def default() -> Engine:
-    """What `set_default` or the environment variable GRADTAPE_ENGINE has set; the native one."""
+    """The engine set by `set_default` or the environment variable GRADTAPE_ENGINE; the native one by default."""
     if _default is None:
         set_default(xla_on())
     assert _default is not None
     return _default
 
 
-_jit: Engine | None = None  # of functions with jit_compile=True, once it was asked for
+_jit: Engine | None = None  # of functions with jit_compile=True, once needed
 
 
 def jit() -> Engine:
-    """The engine of functions with `jit_compile=True`: the current one unless that is native, or XLA if it is there."""
+    """The engine of functions with `jit_compile=True`: the current one unless it is native, else XLA if installed."""
     global _jit
-    now = current()
-    if now is not NATIVE or _placed.now() is _HOST:
-        return now
+    engine = current()
+    if engine is not NATIVE or _placed.now() is _HOST:
+        return engine
     if _jit is None:
         try:
             _jit = xla_on()

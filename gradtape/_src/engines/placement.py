@@ -1,8 +1,8 @@
-"""Devices: which there are, what `tf.device` names, and the engine that runs on one.
+"""Devices: which ones exist, the names that `tf.device` accepts, and the engine that runs on each.
 
-The CPU is the native engine's. GPUs and TPUs are those that JAX sees; `/XLA_CPU:0` is XLA's own CPU client, which runs
-anything that would run on them. JAX is asked only where it is installed with support for accelerators, or when XLA_CPU
-is named.
+The CPU belongs to the native engine. GPUs and TPUs are those that JAX sees; `/XLA_CPU:0` is XLA's own CPU client,
+which runs everything that would run on them. JAX is loaded only if it is installed with support for accelerators,
+or if XLA_CPU is named.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from gradtape._src.base import errors, settings
 from gradtape._src.base.device_spec import DeviceSpec
 from gradtape._src.graph.trace import Trace
 
-# "GPU:0", "/cpu:0", "/job:worker/replica:0/task:1/device:TPU:*": what TensorFlow parses.
+# "GPU:0", "/cpu:0", "/job:worker/replica:0/task:1/device:TPU:*": the names that TensorFlow parses.
 _PART = r"(job:\w+|(replica|task):(\d+|\*)|(device:)?[A-Za-z_]+(:(\d+|\*))?)\Z"
 _TYPES = ("cpu", "gpu", "tpu", "xla_cpu", "xla_gpu", "tpu_system", "coprocessor", "device")
-# Packages that bring accelerators to JAX.
+# Packages that add accelerators to JAX.
 _PLUGINS = ("jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm60_plugin", "libtpu")
 
 
 class Accelerator(NamedTuple):
-    """A device of JAX's other than the CPU."""
+    """A JAX device other than the CPU."""
 
     kind: str  # "GPU" or "TPU"
     number: int
@@ -35,7 +35,7 @@ class Accelerator(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As programs name it, "/device:GPU:0"."""
+        """The name in programs, "/device:GPU:0"."""
         return f"/device:{self.kind}:{self.number}"
 
 
@@ -44,16 +44,16 @@ def accelerators() -> list[Accelerator]:
     if find_spec("jax") is None or not any(map(find_spec, _PLUGINS)):
         return []
     xla = engines.module_of("xla.engine")
-    found: list[Accelerator] = []
+    devices: list[Accelerator] = []
     for device in xla.local_devices():
         kind = xla.KINDS.get(device.platform, device.platform.upper())
         if kind != "CPU":
-            found.append(Accelerator(kind, sum(a.kind == kind for a in found), device))
-    return found
+            devices.append(Accelerator(kind, sum(a.kind == kind for a in devices), device))
+    return devices
 
 
 def parsed(device_name: Any) -> tuple[str, int] | None:
-    """The kind and number that a name says, `("GPU", 0)`; None if it says neither.
+    """The kind and number in a device's name, `("GPU", 0)`; None if it has neither.
 
     Raises:
       ValueError: if it cannot be the name of a device.
@@ -70,7 +70,7 @@ def parsed(device_name: Any) -> tuple[str, int] | None:
             "device: Expecting a string device name.; expected such as '/CPU:0'; got "
             f"{name!r} of type {type(name).__name__}."
         )
-    found = None
+    device = None
     for part in filter(None, (name or "").split("/")):
         words = part.removeprefix("physical_").split(":")
         kind = words[0].lower()
@@ -85,12 +85,12 @@ def parsed(device_name: Any) -> tuple[str, int] | None:
             words = words[1:]
         if kind not in ("job", "replica", "task") and words:
             number = words[1] if len(words) > 1 and words[1] != "*" else "0"
-            found = words[0].upper(), int(number)
-    return found
+            device = words[0].upper(), int(number)
+    return device
 
 
 def engine_of(device_name: Any) -> engines.Engine | None:
-    """The engine of the device that is named; None where the name says nothing, or there is no such device.
+    """The engine of the named device; None if the name is empty, or there is no such device.
 
     Raises:
       InvalidArgumentError: if there is no such device, and `tf.config.set_soft_device_placement(False)` was called.
@@ -110,19 +110,19 @@ def engine_of(device_name: Any) -> engines.Engine | None:
         if (accelerator.kind, accelerator.number) == (kind, number):
             return engines.xla_on(accelerator.jax_device)
     if not settings.soft_device_placement:
-        known = ", ".join(["/device:CPU:0", *(a.name for a in accelerators())])
+        names = ", ".join(["/device:CPU:0", *(a.name for a in accelerators())])
         raise errors.InvalidArgumentError(
-            None, None, f"Could not satisfy device specification '/device:{kind}:{number}'. All available devices [{known}]."
+            None, None, f"Could not satisfy device specification '/device:{kind}:{number}'. All available devices [{names}]."
         )  # fmt: skip
     return None
 
 
 @contextmanager
 def device(device_name: Any = None) -> Iterator[None]:
-    """Functions that are called in this block run on a device; what they give stays there until somebody looks.
+    """Functions called in this block run on a device; their results stay there until their values are needed.
 
-    Eager ops run on the CPU in any case. Inside a function it is the whole function that runs on the device.
-    A device that does not exist is the CPU, unless `tf.config.set_soft_device_placement(False)` was called.
+    Eager ops run on the CPU in any case. Inside a function, `tf.device` places the whole function. The CPU replaces
+    a device that does not exist, unless `tf.config.set_soft_device_placement(False)` was called.
 
     Args:
       device_name: a name such as "/GPU:0", a device of `tf.config`, or None.

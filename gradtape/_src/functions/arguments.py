@@ -108,10 +108,12 @@ class Contents:
 
     def check(self) -> None:
         """Raises a ValueError if a list or dict was modified."""
-        now = self._look()
+        current = self._look()
         changed = [
             name
-            for (name, _), (shape, old), (after, new) in zip(self._arguments, self._held, now, strict=True)
+            for (name, _), (shape, old), (after, new) in zip(
+                self._arguments, self._held, current, strict=True
+            )
             if shape != after
             or len(old) != len(new)
             or any(a is not b for a, b in zip(old, new, strict=True))
@@ -457,9 +459,9 @@ class FunctionType:
     def _check_none_missing(self, args: tuple, kwargs: dict) -> None:
         if len(args) > len(self._by_position):
             return  # too many
-        known = {*self._by_position[: len(args)], *kwargs, *self._defaults}
+        given = {*self._by_position[: len(args)], *kwargs, *self._defaults}
         for name in self._needed:
-            if name not in known:
+            if name not in given:
                 raise CastError(f"missing a required argument: {name!r}")
 
     def leaves(self, name: str, args: tuple, kwargs: dict, result: str) -> list:
@@ -503,12 +505,12 @@ class FunctionType:
                     f"{shown}: expected argument #{i}(zero-based) to be a Tensor; got {type(x).__name__} ({x})."
                 )
             if x.dtype is not kind.dtype or (isinstance(kind, VariableSpec) and isinstance(x, _core.Tensor)):
-                wanted = "variable" if isinstance(kind, VariableSpec) else "tensor"
+                expected = "variable" if isinstance(kind, VariableSpec) else "tensor"
                 raise InvalidArgumentError(
                     None,
                     None,
                     f"cannot compute {function} as input #{i}(zero-based) was expected to be a {kind.dtype.name} "
-                    f"{wanted} but is a {x.dtype.name} tensor",
+                    f"{expected} but is a {x.dtype.name} tensor",
                 )
         return [kinds.cast(kind, x) for (_, kind), x in zip(inputs, given, strict=True)]
 

@@ -81,14 +81,14 @@ dtype=tf.float32, name=None)
     @property
     def inputs(self) -> list:
         """Symbolic tensors: those of the arguments, then those of the captures."""
-        tensors, met = iter(self._arguments()), set()
+        tensors, aliases = iter(self._arguments()), set()
         inside = []
         for _, kind in self.function_type.inputs:
             if isinstance(kind, TensorSpec):
                 inside.append(next(tensors))
-            elif isinstance(kind, VariableSpec) and kind.alias_id not in met:
-                met.add(kind.alias_id)
-                inside.append(without_value(self.proxies[len(met) - 1]))
+            elif isinstance(kind, VariableSpec) and kind.alias_id not in aliases:
+                aliases.add(kind.alias_id)
+                inside.append(without_value(self.proxies[len(aliases) - 1]))
         return [*inside, *map(without_value, self.captured_inputs)]
 
     @property

@@ -322,8 +322,8 @@ def map_fn(
     shapes_for = getattr(fn, "result_shapes", None)  # only functions inside a recording have it
     if not count and shapes_for is not None:
         example = [ops.zeros(t.shape[1:], t.dtype) for t in map(ops.convert_to_tensor, nest.flatten(elems))]
-        for array, known in zip(outputs, shapes_for(nest.pack_sequence_as(elems, example)), strict=True):
-            array._element_shape = array._element_shape.merge_with(TensorShape(known))
+        for array, static in zip(outputs, shapes_for(nest.pack_sequence_as(elems, example)), strict=True):
+            array._element_shape = array._element_shape.merge_with(TensorShape(static))
     with Progress("map_fn", count, "rows") as progress:
         for i in range(count):
             result = fn(nest.pack_sequence_as(elems, [r[i] for r in rows]))
@@ -529,10 +529,10 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
 def run_python(func: Callable, inp: Any, Tout: Any) -> Any:
     """A call of `py_function`."""
     many = isinstance(Tout, (list, tuple))
-    wanted = list(Tout) if many else [Tout]
+    result_types = list(Tout) if many else [Tout]
     if _core.current_trace() is not None:
         # The graph sees the component tensors of composite tensors.
-        given, made = composites.apart(list(inp)), composites.apart(wanted, specs=True)
+        given, result_parts = composites.apart(list(inp)), composites.apart(result_types, specs=True)
 
         def run(xs: list) -> list:
             result = run_python(func, composites.together(nest.pack_sequence_as(given, xs)), Tout)
@@ -542,24 +542,24 @@ def run_python(func: Callable, inp: Any, Tout: Any) -> Any:
             "py_function",
             run,
             [ops.convert_to_tensor(x) for x in nest.flatten(given)],
-            [output_spec(w) for w in nest.flatten(made)],
+            [output_spec(w) for w in nest.flatten(result_parts)],
             True,
         )
-        out = composites.together(nest.pack_sequence_as(made, flat))
+        out = composites.together(nest.pack_sequence_as(result_parts, flat))
         return out if many else out[0]
     result = func(*[_tensor_or_more(x) for x in inp])
     values = list(result) if many and isinstance(result, (list, tuple)) else [result]
-    if many and not wanted:
+    if many and not result_types:
         return []
-    if len(values) != len(wanted):
+    if len(values) != len(result_types):
         raise errors.InvalidArgumentError(
-            None, None, f"py_function: expected {len(wanted)} results as in `Tout`; got {len(values)}."
+            None, None, f"py_function: expected {len(result_types)} results as in `Tout`; got {len(values)}."
         )
     out = [
         v
         if nest.is_composite(type(v))
         else ops.convert_to_tensor(v, None if spec is None else output_spec(spec)[0])
-        for v, spec in zip(values, wanted, strict=True)
+        for v, spec in zip(values, result_types, strict=True)
     ]
     return out if many else out[0]
 
@@ -582,13 +582,13 @@ def numpy_function(
 def run_numpy(func: Callable, inp: Any, Tout: Any) -> Any:
     """A call of `numpy_function`."""
     if _core.current_trace() is not None:
-        wanted = [output_spec(s) for s in nest.flatten(Tout)]
+        specs = [output_spec(s) for s in nest.flatten(Tout)]
         tensors = [ops.convert_to_tensor(x) for x in inp]
         out = _tracing_rows().python_op(
             "numpy_function",
             lambda xs: nest.flatten([run_numpy(func, xs, Tout)]),
             tensors,
-            wanted,
+            specs,
             False,
         )
         return out[0] if len(out) == 1 else out

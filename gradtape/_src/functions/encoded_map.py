@@ -23,46 +23,46 @@ def map_encoded(map_fn: Callable, fn: Callable, elems: Any, signature: Any, infe
     if signature is None:
         kinds = [c.dtype if s is None else s for s, c in zip(row_specs, columns, strict=True)]
         signature = nest.pack_sequence_as(elems, kinds)
-    wanted = nest.flatten(signature)
+    result_specs = nest.flatten(signature)
 
     def encoded(rows: list) -> list:
         result = fn(_row(elems, row_specs, rows))
         nest.assert_same_structure(signature, result)
-        return [_written(s, v) for s, v in zip(wanted, nest.flatten(result), strict=True)]
+        return [_written(s, v) for s, v in zip(result_specs, nest.flatten(result), strict=True)]
 
-    flat = [s._flat_tensor_specs if _is_more(s) else s for s in wanted]
-    made = map_fn(encoded, columns, infer_shape=infer_shape, fn_output_signature=flat)
+    flat = [s._flat_tensor_specs if _is_more(s) else s for s in result_specs]
+    stacked = map_fn(encoded, columns, infer_shape=infer_shape, fn_output_signature=flat)
     count = nest.flatten(columns)[0].shape[0]
     out = [
         s._batch(count)._from_compatible_tensor_list(m) if _is_more(s) else m
-        for s, m in zip(wanted, made, strict=True)
+        for s, m in zip(result_specs, stacked, strict=True)
     ]
     return nest.pack_sequence_as(signature, out)
 
 
 def map_at_once(vectorized_map: Callable, traceable: Callable, fn: Callable, elems: Any) -> Any:
-    """`vectorized_map(fn, elems)`, by a `vectorized_map` of tensors. The specs are those of the results.
+    """`vectorized_map(fn, elems)` in terms of a `vectorized_map` over plain tensors; specs are taken from the results.
 
     `vectorized_map(traceable, fn, columns)` traces `traceable`, and calls `fn` row by row if that fails.
     """
     row_specs, columns = _columns(elems)
-    found: list = []  # the result of a row, and the specs of what in it is made of tensors
+    of_row: list = []  # the result for one row, and the specs of its leaves
 
     def encoded(f: Callable) -> Callable:
         def call(rows: list) -> list:
             result = f(_row(elems, row_specs, rows))
             flat = nest.flatten(result)
             specs = [_spec_of_result(x) for x in flat]
-            found[:] = result, specs
+            of_row[:] = result, specs
             return [x if s is None else s._to_tensor_list(x) for s, x in zip(specs, flat, strict=True)]
 
         return call
 
-    made = vectorized_map(encoded(traceable), encoded(fn), columns)
-    result, specs = found
+    stacked = vectorized_map(encoded(traceable), encoded(fn), columns)
+    result, specs = of_row
     out = [
         m if s is None else s._batch(m[0].shape[0])._from_compatible_tensor_list(m)
-        for s, m in zip(specs, made, strict=True)
+        for s, m in zip(specs, stacked, strict=True)
     ]
     return nest.pack_sequence_as(result, out) if nest.is_nested(result) else out[0]
 
@@ -74,7 +74,7 @@ def _spec_of_result(x: Any) -> Any:
 
 
 def _columns(elems: Any) -> tuple[list, list]:
-    """For each leaf the spec of its rows and the tensors that they are in; None and a tensor for tensors."""
+    """For each leaf the spec of its rows (None for plain tensors), and the tensors that encode the leaf."""
     given = nest.flatten(elems)
     specs = [x._type_spec if nest.is_composite(type(x)) else None for x in given]
     of_rows = [None if s is None else s._unbatch() for s in specs]
@@ -85,13 +85,13 @@ def _columns(elems: Any) -> tuple[list, list]:
 
 
 def _row(elems: Any, specs: list, rows: list) -> Any:
-    """One row in the form of the elements."""
+    """One row, in the structure of `elems`."""
     parts = [r if s is None else s._from_compatible_tensor_list(r) for s, r in zip(specs, rows, strict=True)]
     return nest.pack_sequence_as(elems, parts) if nest.is_nested(elems) else parts[0]
 
 
 def _is_more(kind: Any) -> bool:
-    """Whether a result is a composite tensor."""
+    """Whether a result is declared to be a composite tensor."""
     return isinstance(kind, TypeSpec) and nest.is_composite(type(kind))
 
 
@@ -99,11 +99,11 @@ def _written(spec: Any, value: Any) -> Any:
     if not _is_more(spec):
         return value
     if not spec.is_compatible_with(value):
-        found = (
+        own_spec = (
             value._type_spec if nest.is_composite(type(value)) else dtypes.as_dtype(as_tensor(value).dtype)
         )
         raise ValueError(
-            f"Error in map_fn:\n  Expected `fn` to return a:\n    {spec}\n  But it returned a:\n    {found}\n    "
+            f"Error in map_fn:\n  Expected `fn` to return a:\n    {spec}\n  But it returned a:\n    {own_spec}\n    "
             f"(value={value})\n  To fix, update the `fn_output_signature` (or `dtype`) argument to `map_fn`."
         )
     return spec._to_tensor_list(value)

@@ -254,9 +254,9 @@ class Function(_core.Quick):
 
     def _traced(self, given: Given, statics: list[Static], engine: Engine) -> Any:
         """A graph if all sizes are known, else a recording; `Eager` if the function can be neither."""
-        known = is_known(statics) and not any(map(has_gaps, given.variables))
+        sizes_known = is_known(statics) and not any(map(has_gaps, given.variables))
         try:
-            if not known or self._needs_values:
+            if not sizes_known or self._needs_values:
                 return self._kept(lambda: self._record(given, statics, engine))
             try:
                 return self._kept(lambda: self._trace(given, engine))
@@ -272,7 +272,8 @@ class Function(_core.Quick):
             return self._eager(e)
 
     def _kept(self, trace: Callable[[], tuple[Any, list]]) -> Any:
-        """A trace that creates no variables: if the first one creates some, the function is traced again with them."""
+        """A trace that creates no variables. If the first trace creates some, the function is traced once
+        more with them."""
         concrete, created = trace()
         if created:
             if self._made_variables:
@@ -526,12 +527,12 @@ class Function(_core.Quick):
             if isinstance(method, Function) and method.python_function is python.__func__:
                 return getattr, (python.__self__, python.__name__)
         elif isinstance(python, types.FunctionType):
-            found: Any = sys.modules.get(python.__module__)
+            named: Any = sys.modules.get(python.__module__)
             for name in python.__qualname__.split("."):
-                found = getattr(found, name, None)
-            if found is self:  # it was decorated
+                named = getattr(named, name, None)
+            if named is self:  # it was decorated
                 return python.__qualname__
-            if found is not python:
+            if named is not python:
                 raise pickle.PicklingError(
                     f"the tf.function {python.__module__}.{python.__qualname__} cannot be pickled: Python pickles a "
                     "function by its name, and this name does not lead to it. Hint: define it at the top of a module."

@@ -26,10 +26,10 @@ def graph_inputs(specs: list[tuple[int, tuple[int, ...]]]) -> tuple[Graph, list]
 
 
 def graph_program(graph: Graph, results: list, dense: bool) -> tuple[Any, list]:
-    """The function that computes `results`, and for each of them where it is among its outputs:
-    None, a number, or, unless they shall be `dense`, (values, indices, dense shape)."""
+    """The function that computes `results`, and for each result its place among the outputs: None, an index,
+    or, unless `dense` is true, (values, indices, dense shape)."""
     if not dense and any(isinstance(n.op, Callback) and n.op.exchanges for n in graph.nodes):
-        # A program may exchange in another order than the rules, and other replicas may still run the rules.
+        # A program may exchange values in another order than the rules do, and other replicas may still run the rules.
         raise Untraceable("a backward pass that exchanges values with other replicas is not compiled")
     if dense:
         results = [None if g is None else conversion.densify(g) for g in results]

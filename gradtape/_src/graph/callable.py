@@ -44,8 +44,8 @@ class GraphFunction:
         self, graph: Graph, name: str = "graph", updates: list[int] | None = None, engine: Engine = NATIVE
     ) -> None:
         self.graph = graph
-        self.engine = engine  # that makes its programs, and those of its derivatives
-        self.updates = updates  # for each output the input it is a new value of, or -1
+        self.engine = engine  # compiles its programs, and those of its derivatives
+        self.updates = updates  # for each output, the input that it updates, or -1
         self.name = name
         self.places: list = []  # of a backward pass: where among the outputs the gradient of each source is
         self.seen = 0  # how often a Jacobian asked for it
@@ -57,7 +57,7 @@ class GraphFunction:
         self._program: Any = None
         self._batched: dict[tuple, tuple[GraphFunction, list[bool]]] = {}
         self._derivatives: dict[tuple, Derivative] = {}
-        self._rules: dict[tuple[tuple[bool, ...], bool], Any] = {}  # of the derivatives
+        self._rules: dict[tuple[tuple[bool, ...], bool], Any] = {}  # gradient rules: see `_recorded`
 
     @property
     def program(self) -> Any:
@@ -187,15 +187,15 @@ class GraphFunction:
             for x in sources:
                 tape._watch(x)
             ys = replay(self.graph, xs)
-        wanted = [k for k, y in enumerate(ys) if tape._tracks(y) and (only is None or k in only)]
-        seeds = [symbolic(joint.input(tuple(ys[k].shape), ys[k].dtype._code)) for k in wanted]
-        grads = iter(tape._backward([ys[k] for k in wanted], seeds, sources, True))
+        targets = [k for k, y in enumerate(ys) if tape._tracks(y) and (only is None or k in only)]
+        seeds = [symbolic(joint.input(tuple(ys[k].shape), ys[k].dtype._code)) for k in targets]
+        grads = iter(tape._backward([ys[k] for k in targets], seeds, sources, True))
         places, flat = pack([next(grads) if t else None for t in tracked])
         n_y = len(ys)
         joint.outputs = [joint.value_of(t) for t in (*ys, *flat)]
-        reached = iter(self._reached_by(tape, [ys[k] for k in wanted], sources))
+        reached = iter(self._reached_by(tape, [ys[k] for k in targets], sources))
         reached_by = [next(reached) if t else 0 for t in tracked]
-        return self._split(simplify(joint), len(xs), n_y, wanted, places, reached_by)
+        return self._split(simplify(joint), len(xs), n_y, targets, places, reached_by)
 
     @staticmethod
     def _reached_by(tape: Any, targets: list, sources: list) -> list[int]:
@@ -205,7 +205,7 @@ class GraphFunction:
         return tape._reached_by(targets, sources)
 
     def _split(
-        self, joint: Graph, n_x: int, n_y: int, wanted: list[int], places: list, reached_by: list[int]
+        self, joint: Graph, n_x: int, n_y: int, targets: list[int], places: list, reached_by: list[int]
     ) -> Derivative:
         """Cuts the joint graph into the part before and the part after the cotangents."""
         xs, seeds = joint.inputs[:n_x], joint.inputs[n_x:]
@@ -238,7 +238,7 @@ class GraphFunction:
             GraphFunction(parts[0], self.name, engine=self.engine),
             GraphFunction(parts[1], f"gradient of {self.name}", engine=self.engine),
             [source[v] for v in read],
-            wanted,
+            targets,
             places,
             reached_by,
         )
@@ -250,7 +250,7 @@ def _is_tensor(g: Any) -> bool:
 
 
 def _late(joint: Graph, ys: list[Value]) -> set[Node]:
-    """The nodes that wait for the backward pass by themselves; those of a pass that is differentiated ran with it."""
+    """The nodes that wait for the backward pass although they need no cotangent, except those that `ys` depend on."""
     late = {n for n in joint.nodes if isinstance(n.op, Callback) and n.op.runs_late}
     needed = set(ys)
     for node in reversed(joint.nodes) if late else ():

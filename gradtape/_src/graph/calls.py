@@ -41,8 +41,8 @@ class Recorded(Value):
         source: Recorded | None = None,
     ) -> None:
         super().__init__(graph, static or (), dtype, node)  # type: ignore[arg-type]
-        self.source = source  # of a variable of a loop: what it is before the loop
-        self.variable: Any = None  # what worlds have in place of a variable that is an argument
+        self.source = source  # of a loop variable: its value before the loop
+        self.variable: Any = None  # of an argument that is a variable: its proxy in worlds
         self.static = static
         self.unknown_rank = static is None
 
@@ -59,7 +59,7 @@ class Bindable:
         raise NotImplementedError
 
     def parts(self) -> list:
-        """The recordings that it consists of."""
+        """The recordings that it contains."""
         return []
 
 
@@ -86,7 +86,7 @@ class Call:
         self.dynamic = False  # sizes of the results depend on values
         self.draws = False  # random numbers
         self.numbered: Any = None  # its random ops, as the graph numbers them: `random.Numbered`
-        self.refitted = False  # an operand of unknown rank differs in rank from the first world
+        self.refitted = False  # retried: an operand of unknown rank has another rank than in the first world
         self.places: list[int] = []  # of the values among the leaves of the result
 
     @property
@@ -94,7 +94,7 @@ class Call:
         return str(getattr(self.function, "op_name", None) or getattr(self.function, "__name__", "call"))
 
     def inner(self) -> list:
-        """The recordings inside: branches, loop bodies, functions of the user's."""
+        """The recordings inside: branches, loop bodies, user functions."""
         leaves = leaves_of((self.args, self.kwargs))
         return [part for leaf in leaves if isinstance(leaf, Bindable) for part in leaf.parts()]
 
@@ -143,7 +143,7 @@ def in_frame(leaf: Any, frame: Frame) -> Any:
 def map_leaves(f: Callable[[Any], Any], value: Any) -> Any:
     """`value` with `f(leaf)` for each leaf, in lists, tuples, dicts, slices, and composite tensors.
 
-    The last is taken apart: places of values cannot be put together.
+    Composite tensors stay in parts: a composite tensor cannot be built from places.
     """
     kind = type(value)
     if kind is tuple:
@@ -206,7 +206,7 @@ def is_symbolic(leaf: Any) -> bool:
 
 
 def has_gaps(leaf: Any) -> bool:
-    """Whether a leaf of arguments is a variable that may have another shape in the next run."""
+    """Whether a leaf of arguments is a variable whose shape may differ in the next run."""
     return isinstance(leaf, _core.Variable) and not leaf.shape.is_fully_defined()
 
 

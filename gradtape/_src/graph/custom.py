@@ -5,10 +5,10 @@ once, with the values it captured as further operands. So a tape outside of a fu
 derivative, use it too. Lowering removes it. Variables that the gradient reads are read when it runs,
 as in eager mode: the backward half of a derivative has a `CurrentValue` for each.
 
-A `barrier` is an identity, too. Simplification never merges what is computed from its results with
-what was computed from its operands, and nothing after it runs before all operands are computed. So
-the forward pass that `recompute_grad` repeats stays separate from the first, and starts only when its
-cotangent is available. Lowering removes it too; the order of the steps remains.
+A `barrier` is an identity, too. Simplification never merges values computed from its results with values
+computed from its operands, and nothing after it runs before all operands are computed. So the forward pass
+that `recompute_grad` repeats stays separate from the first one, and starts only when its cotangent is
+available. Lowering removes it too; the order of the steps remains.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class CustomGradient(Callback):
         def gradients(*gs: Any) -> list:
             if self.error is not None:
                 raise self.error
-            now = [
+            current = [
                 x if v is None else CurrentValue(v)([x], [(tuple(x.shape), x.dtype._code)])[0]
                 for x, v in zip(captured, self.variables, strict=True)
             ]
-            return unpack(self.places, self.backward([*(gs[k] for k in self.wanted), *now]))
+            return unpack(self.places, self.backward([*(gs[k] for k in self.wanted), *current]))
 
         _core.record(tuple(results), tuple(inputs), gradients)
         return results
@@ -97,8 +97,8 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     """In a trace: the outputs, with `gradients(*cotangents)` as their gradient."""
     trace = _core.current_trace()
     sub = Trace(outer=trace)
-    wanted = [k for k, y in enumerate(outputs) if y.dtype.is_floating or y.dtype.is_complex]
-    seeds = {k: symbolic(sub.input(tuple(outputs[k].shape), outputs[k].dtype._code)) for k in wanted}
+    targets = [k for k, y in enumerate(outputs) if y.dtype.is_floating or y.dtype.is_complex]
+    seeds = {k: symbolic(sub.input(tuple(outputs[k].shape), outputs[k].dtype._code)) for k in targets}
     sub.gradient_of = getattr(getattr(gradients, "f", None), "__code__", None)
     error: Exception | None = _too_often(sub)
     with aside(sub):
@@ -115,15 +115,15 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
         places, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
         sub.outputs = [sub.value_of(t) for t in flat]
     captured = [read(e) for e in sub.externals]
-    # Of a variable that is an argument, nobody knows later which one it was: its value in the forward pass counts.
+    # Which variable an argument was is not known later, so its value in the forward pass counts.
     variables = [
         e if isinstance(e, _core.Variable) and not getattr(e, "is_proxy", False) else None
         for e in sub.externals
     ]
-    sub.externals.clear()  # tensors of the outer trace, in a reference cycle that Python's collector cannot see
+    sub.externals.clear()  # they would keep the outer trace alive: a cycle that Python's collector cannot see
     reads = [read(x) for x in inputs]
     op = CustomGradient(
-        GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, places, variables
+        GraphFunction(sub, "custom gradient"), len(outputs), len(reads), targets, places, variables
     )
     op.error = error
     results = Callback.__call__(

@@ -29,7 +29,7 @@ def is_symbolic(structure: Any) -> bool:
 
 
 def deferred(function: Callable, always: bool = False) -> Callable:
-    """Makes a function without result run when the graph runs, if it is given symbols, or always."""
+    """Makes a function without a result run when the graph runs: if it is given symbols, or always."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

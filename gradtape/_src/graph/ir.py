@@ -57,7 +57,7 @@ class Node:
     __slots__ = ("op", "operands", "results", "attrs", "line")
 
     def __init__(self, op: Any, operands: tuple[Value, ...], attrs: tuple):
-        self.line: Any = None  # of the user's program, if the graph was traced from one
+        self.line: Any = None  # of the user's program, if known
         self.op = op
         self.operands = operands
         self.attrs = attrs
@@ -69,7 +69,7 @@ class Node:
 
     @property
     def is_held(self) -> bool:
-        """Whether it works on strings, or on types that are only stored: no kernel reads them."""
+        """Whether it works on strings, or on types that are only stored, which no kernel reads."""
         return not HELD.isdisjoint([v.dtype for v in (*self.operands, *self.results)])
 
     def __repr__(self) -> str:
@@ -79,16 +79,16 @@ class Node:
 class Callback:
     """An op of a graph that is Python code: control flow, printing, user functions.
 
-    `run(*tensors)` gives the results as a list. With `effect` it runs even if nothing reads them.
+    `run(*tensors)` returns the results as a list. With `effect` it runs even if nothing reads them.
     """
 
     row: Any = SimpleNamespace(kind="callback", native="", checked="", **Facts()._asdict())
     passes_on = False  # an identity on the first operands, with a custom gradient
     is_barrier = False  # the results are the operands, hidden from simplification
-    exchanges = False  # with other replicas, which must come to the same ops in the same order
+    exchanges = False  # communicates with other replicas, which must run the same ops in the same order
     runs_late = False  # belongs to the backward half of a derivative, though it needs no cotangent
     draws = False  # has no operands, and returns other values in each run: random streams
-    xla = ""  # the function that does the same on XLA, as in the facts of a row; without one it runs on the host
+    xla = ""  # the function that lowers it to XLA, as in the facts of a row; without one it runs on the host
 
     def __init__(self, name: str, run: Any, effect: bool = False) -> None:
         self.op_name = name
@@ -96,7 +96,7 @@ class Callback:
         self.effect = effect
 
     def graphs(self) -> Sequence[Graph]:
-        """The graphs inside, as an engine runs them that knows the op."""
+        """The graphs inside, for an engine that supports the op."""
         return ()
 
     def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
@@ -119,8 +119,8 @@ class Graph:
         self.inputs: list[Value] = []
         self.nodes: list[Node] = []
         self.outputs: list[Value] = []
-        self.simplified = False  # nothing is left to simplify: it was, or it is a part of one that was
-        self.random_ops = 0  # how many were written: they are numbered, see gradtape/_src/tensors/random.py
+        self.simplified = False  # it, or the graph that it is part of, has been simplified
+        self.random_ops = 0  # how many there are; they are numbered, see gradtape/_src/tensors/random.py
         self._constants: dict[Any, Value] = {}
 
     # ---- writing ----------------------------------------------------------------------------

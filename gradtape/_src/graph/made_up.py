@@ -1,7 +1,7 @@
 """Made-up values: trial operands for calls whose result shapes depend on values.
 
-One trial proves too little: `x[:n]` has four rows for many values of `n`. So a call is tried on values of many kinds, and a
-size or rank that is not the same in all trials is unknown.
+One trial proves too little: `x[:n]` has four rows for many values of `n`. So a call is tried on values of
+many kinds, and a size or rank that is not the same in all trials is unknown.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 from gradtape._src.base import dtypes
 from gradtape._src.tensors import conversion, text
 
+# Integers, from the positions 0, 1, ..., the index of the operand, and a number of elements that the call may
+# require.
 # Integers: a function of 0, 1, ..., of the place of the operand among the others, and of a number that may be wanted.
 _INTEGERS: tuple[Callable[[np.ndarray, int, int], Any], ...] = (
     lambda at, place, n: at + 1,
@@ -31,8 +33,8 @@ _INTEGERS: tuple[Callable[[np.ndarray, int, int], Any], ...] = (
     lambda at, place, n: np.where(at == 0, n, 0),
     lambda at, place, n: np.where(at == len(at) - 1, n, 0),
 )
-_MOST = 4  # in all elements of integers that may be sizes
-# Floats: a function of 0, 1, ...; the last is the same box for every four of them.
+_MOST = 4  # limit for integers that may be sizes: all elements are that large
+# Floats, from the positions 0, 1, ...; the last repeats the same box in every four elements.
 _FLOATS: tuple[Callable[[np.ndarray], Any], ...] = (
     lambda at: (at + 1) / max(len(at), 1),
     lambda at: 0 * at,
@@ -43,20 +45,19 @@ _FLOATS: tuple[Callable[[np.ndarray], Any], ...] = (
 STYLES = len(_INTEGERS)
 
 
-def values(dims: tuple[int, ...], dtype: Any, style: int, place: int, wanted: int) -> Any:
+def values(dims: tuple[int, ...], dtype: Any, style: int, place: int, count: int) -> Any:
     """A tensor of made-up values.
 
     Args:
-      place: which of the operands of a call it is.
-      wanted: a number of elements that may be wanted.
+      place: the index of the operand in the call.
     """
     at = np.arange(int(np.prod(dims)))
     if dtype is dtypes.string:
-        return text.make(text.array((b"%d" % _INTEGERS[style](at, place, wanted)[i] for i in at), dims))
+        return text.make(text.array((b"%d" % _INTEGERS[style](at, place, count)[i] for i in at), dims))
     if dtype.name == "bool":
         data: Any = (at > 0, at >= 0, at < 0, at == 0)[style % 4]
     elif dtype.is_integer:
-        data = _INTEGERS[style](at, place, wanted if len(dims) < 2 else min(wanted, _MOST))
+        data = _INTEGERS[style](at, place, count if len(dims) < 2 else min(count, _MOST))
     else:
         data = _FLOATS[style % len(_FLOATS)](at)
     return conversion.convert(np.reshape(data, dims), dtype._code)

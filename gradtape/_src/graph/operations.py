@@ -24,7 +24,7 @@ _TYPES = {
     "log1p": "Log1p", "expm1": "Expm1", "lgamma": "Lgamma", "fft": "FFT", "rfft": "RFFT", "irfft": "IRFFT",
     "getitem": "StridedSlice", "cond": "If", "if": "If", "while": "While", "while_loop": "While", "switch_case": "Case",
 }  # fmt: skip
-# Operators are named as in the source code.
+# Operators keep the name of the Python operator.
 _OPERATORS = {
     "add": "add",
     "sub": "sub",
@@ -41,11 +41,12 @@ def _type(node: Node) -> str:
 
 
 def _named(graph: Graph) -> Iterator[tuple[str, str, Node | None, Sequence[Value]]]:
-    """Name, type, node and results of each operation: inputs, then nodes in their order, behind their constants."""
-    met: dict[str, int] = {}
+    """Name, type, node and results of each operation: inputs, then nodes in their order, after the constants
+    they read."""
+    counts: dict[str, int] = {}
 
     def unique(name: str) -> str:
-        count = met[name] = met.get(name, -1) + 1
+        count = counts[name] = counts.get(name, -1) + 1
         return f"{name}_{count}" if count else name
 
     names = getattr(graph, "names", ())
@@ -93,7 +94,7 @@ class Operation:
         return [symbolic(v) for v in self._results]
 
     def values(self) -> tuple:
-        """As `outputs`."""
+        """The same as `outputs`."""
         return tuple(self.outputs)
 
     @property
@@ -185,7 +186,7 @@ class FuncGraph:
         return list(zip(self.external_captures, self.internal_captures, strict=True))
 
     def __getattr__(self, name: str) -> Any:
-        # What a concrete function knows as well: its inputs and outputs, variables, captured tensors, signature.
+        # Attributes of the concrete function: its inputs and outputs, variables, captured tensors, signature.
         if name not in _OF_FUNCTIONS or self._concrete is None:
             raise AttributeError(f"'FuncGraph' object has no attribute {name!r}")
         return getattr(self._concrete, name)

@@ -143,12 +143,12 @@ class Recording(Trace):
         return Place(value)
 
     def _converted(self, leaf: Any) -> Recorded | None:
-        """Converts an object to a tensor of this recording, if it can be; worlds cannot do it."""
+        """Converts an object to a tensor of this recording, if possible; worlds cannot do it."""
         if isinstance(leaf, CompositeTensor) or conversion.leaf_of(leaf) is not None:
             return None  # variables, Keras' too: the call may change them
         try:
             return recorded_value(leaf.__tf_tensor__(None))
-        except TypeError:  # no tensor, or of another type: the call may know what to do
+        except TypeError:  # not convertible, or of another type: left to the call
             return None
 
     # ---- calls --------------------------------------------------------------------------------
@@ -185,15 +185,14 @@ class Recording(Trace):
         results = [first, self.worlds[1].doubted(call, first, second)]
         constant = type(call) is Call and call.function is not _assign and len(trace.nodes) == before
         if constant and not any(map(self._may_change, leaves_of((call.args, call.kwargs, results)))):
-            return composites.together(
-                results[0]
-            )  # of constants alone, and nothing else was done: the same whenever it is made
+            # Computed from constants alone, without another effect: the same whenever the call is made.
+            return composites.together(results[0])
         return self._noted(call, results)
 
     def _may_change(self, leaf: Any) -> bool:
-        """Whether a leaf has another value when the function runs.
+        """Whether a leaf may have another value when the function runs.
 
-        A variable that was assigned a size holds a number in each world, which is not that of the function.
+        A variable that was assigned a size holds a number in each world, which is not the number that it holds in a run.
         """
         if not isinstance(leaf, _core.Variable):
             return is_symbolic(leaf)
@@ -210,7 +209,7 @@ class Recording(Trace):
 
     def _noted(self, call: Call, results: list) -> Any:
         node = Node(call, tuple(values_in((call.args, call.kwargs))), ())
-        made: list[Recorded] = []
+        values: list[Recorded] = []
 
         def value_of(*leaves: Any) -> Any:
             first = leaves[0]
@@ -224,7 +223,7 @@ class Recording(Trace):
                 return first
             for world, leaf in zip(self.worlds, leaves, strict=True):
                 world.frame[value] = leaf
-            made.append(value)
+            values.append(value)
             return handle
 
         flat = [leaves_of(r) for r in results]
@@ -238,7 +237,7 @@ class Recording(Trace):
         call.places = [k for k, leaf in enumerate(flat[0]) if is_value(leaf)]
         given = iter(handles)
         out = map_leaves(lambda _: next(given), first_of(results))
-        node.results = tuple(made)
+        node.results = tuple(values)
         self.nodes.append(node)
         recording: Any = self
         while recording is not None:
@@ -257,7 +256,7 @@ class Recording(Trace):
             except Exception as e:
                 texts.append(str(e))
         numbers = [_NUMBER.findall(t) for t in texts]
-        if len({len(n) for n in numbers}) > 1:  # a tape, say, cannot be asked again
+        if len({len(n) for n in numbers}) > 1:  # the call cannot be repeated, as on a used-up tape
             made_up = {str(world.sample) for world in self.worlds}
             shown = iter(["None" if n in made_up else n for n in numbers[0]])
         else:
@@ -274,9 +273,9 @@ class Recording(Trace):
             leaves = leaves_of(results)
             world.frame.update((v, leaves[k]) for v, k in zip(node.results, node.op.places, strict=True))
 
-    def take_over(self, made: Any, args: tuple, kwargs: dict) -> None:
-        """Makes a tape or an array that is being made one of this recording; see `TAKEN_OVER`."""
-        TAKEN_OVER[type(made)](made, args, kwargs)
+    def take_over(self, created: Any, args: tuple, kwargs: dict) -> None:
+        """Makes a tape or TensorArray that is being created part of this recording; see `TAKEN_OVER`."""
+        TAKEN_OVER[type(created)](created, args, kwargs)
 
     # ---- variables ----------------------------------------------------------------------------
 
@@ -297,7 +296,7 @@ class Recording(Trace):
     def _known_now(self, tensor: Any) -> Any:
         needed = {tensor._symbol}
         chosen: list[Node] = []
-        alike: list[Recorded] = []  # operands of which the shape is enough, as of tf.zeros_like
+        alike: list[Recorded] = []  # operands whose shape is enough, as for tf.zeros_like
         for node in reversed(self.nodes):
             if not needed.isdisjoint(node.results):
                 chosen.append(node)
@@ -362,13 +361,13 @@ class Recording(Trace):
 
 
 def _as_tensors(argument: Any) -> Any:
-    """What is made of tensors, and says itself which tensor it is (a parameter of GPflow), becomes one by calls of its own:
-    its class is not stored."""
+    """Converts objects with `__tf_tensor__`, such as GPflow's parameters, by calls of their own, because
+    classes are not stored."""
     if type(argument) in (list, tuple):
         return type(argument)(map(_as_tensors, argument))
     convert = getattr(type(argument), "__tf_tensor__", None)
     if convert is None or not composites.is_value(argument) or isinstance(argument, IndexedSlices):
-        return argument  # rows of a table stay rows: how large the table is may be known to the call alone
+        return argument  # stays sparse: only the call may know the number of rows
     return convert(argument)
 
 
@@ -378,16 +377,16 @@ class Part(Recording):
     __slots__ = ()
 
     def write(self, f: Callable[[], Any]) -> Any:
-        """Runs a function that becomes part of this recording."""
+        """Runs a function and records its calls as part of this recording."""
         with aside(self):
             return f()
 
     def run(self, arguments: Sequence[Any], frame: Frame) -> Any:
-        """What it returns for these arguments, within a frame of the recording around it."""
+        """The results for these arguments, within a frame of the enclosing recording."""
         trace = _core.current_trace()
         if frame.world is None or trace is None:
             inner = self.replay(arguments, frame)
-        else:  # calls are tried one by one, so that nothing but ops runs on made-up values
+        else:  # call by call, so that nothing but ops runs on made-up values
             world = frame.world.inside(frame, trace)
             inner = world.frame
             inner.update(zip(self.inputs, arguments, strict=True))
@@ -395,7 +394,7 @@ class Part(Recording):
         return composites.together(map_leaves(lambda leaf: in_frame(leaf, inner), self.result))
 
     def in_world(self, world: World) -> Any:
-        """What it returns in a world of the recording around it."""
+        """The results in a world of the enclosing recording."""
         inner = next((w for w in self.worlds if w.outer is world), None)
         if inner is None:
             inner = World(world.which, world)
@@ -404,7 +403,7 @@ class Part(Recording):
 
 
 class Routine(Bindable):
-    """A function of the user's that is given to one of the library: recorded when it is first called."""
+    """A user function passed to a library function; it is recorded when it is first called."""
 
     def __init__(self, recording: Recording, function: Callable) -> None:
         self._recording = recording
@@ -412,14 +411,14 @@ class Routine(Bindable):
         self._parts: dict[Any, tuple[Part, Any]] = {}  # by the structure of the arguments and their types
 
     def within(self, frame: Frame) -> BoundRoutine:
-        """The function while the recording around it is replayed."""
+        """The function, while the enclosing recording is replayed."""
         return BoundRoutine(self, frame)
 
     def parts(self) -> list:
         return [part for part, _ in self._parts.values()]
 
     def part_for(self, args: tuple, kwargs: dict) -> Part:
-        """Its recording for arguments of one kind."""
+        """Its recording for arguments of this kind."""
         given = leaves_of((args, kwargs))
         key = tuple((x.dtype._code, len(x._dims)) if isinstance(x, _core.Tensor) else id(x) for x in given)
         entry = self._parts.get(key)
@@ -477,11 +476,11 @@ RUN_PYTHON: set[Any] = set()
 # Functions that read the graph that they are part of: `tf.gradients`.
 NEED_TRACE: set[Any] = set()
 
-# By class: how a new tape or array becomes an object of the recording.
+# By class: how a new tape or TensorArray becomes an object of the recording.
 TAKEN_OVER: dict[type, Callable[[Any, tuple, dict], None]] = {}
 
 
-# ---- calls of its own -----------------------------------------------------------------------------
+# ---- calls that recordings add------------------------------------------------------------------------
 
 
 def _read(variable: Any) -> Any:
@@ -493,7 +492,7 @@ def _assign(variable: Any, tensor: Any) -> None:
 
 
 def enter_tape(tape: Any) -> None:
-    """The beginning of a tape's context, as a call of a recording."""
+    """The beginning of a tape's context, as a recorded call."""
     tape.__enter__()
 
 
@@ -501,33 +500,33 @@ OPENERS.add(enter_tape)
 
 
 def exit_tape(tape: Any) -> None:
-    """The end of a tape's context, as a call of a recording."""
+    """The end of a tape's context, as a recorded call."""
     tape.__exit__(None, None, None)
 
 
 def suspend_tape(tape: Any) -> None:
-    """The beginning of `tape.stop_recording()`, as a call of a recording."""
+    """The beginning of `tape.stop_recording()`, as a recorded call."""
     tape._stop()
 
 
 def resume_tape(tape: Any) -> None:
-    """The end of `tape.stop_recording()`, as a call of a recording."""
+    """The end of `tape.stop_recording()`, as a recorded call."""
     tape._start()
 
 
 def reset_tape(tape: Any) -> None:
-    """`tape.reset()`, as a call of a recording."""
+    """`tape.reset()`, as a recorded call."""
     tape.reset()
 
 
 def _tape_in(world: World, call: Call) -> tuple[Any, Any]:
-    """The tape or accumulator that a call is about, and the tape that records for it."""
+    """The tape or accumulator that a call refers to, and the tape that records for it."""
     opened = world.frame[call.args[0].value]
     return opened, opened if isinstance(opened, _core.Tape) else opened._tape
 
 
 def _enter_in(world: World, call: Call) -> None:
-    # The tape records while a call is made in its world, and at no other time.
+    # The tape records only while a call is made in its world.
     opened, tape = _tape_in(world, call)
     if call.function is enter_tape:
         with world.scope():
@@ -560,7 +559,7 @@ def _assign_in(world: World, call: Call) -> None:
     tensor = in_frame(call.args[1], world.frame)
     shape = tuple(variable._value_shape)
     if isinstance(tensor, _core.Tensor) and tensor._dims != shape and variable.shape.is_fully_defined():
-        tensor = world.fresh(shape, tensor.dtype._code, [tensor])  # it fits when the function runs
+        tensor = world.fresh(shape, tensor.dtype._code, [tensor])  # it will fit when the function runs
     with world.scope():
         variable._set(tensor)
 

@@ -1,11 +1,11 @@
 """How a recording runs on tensors: as programs wherever sizes are known before the values are.
 
-A call whose sizes depend on values (`tf.boolean_mask`) runs alone; the calls between two of them are a *segment*. A
-segment is traced for the sizes that it meets, and runs as one program when they come back. A recording in which no size
-depends on values is one segment, so the whole function is one program.
+A call whose sizes depend on values (`tf.boolean_mask`) runs alone; the calls between two of them are a
+*segment*. A segment is traced for the sizes that it meets, and runs as one program when they recur. A
+recording in which no size depends on values is one segment, so the whole function is one program.
 
-A tape that is open across the end of a segment records the segment as one call of its graph. A tape or TensorArray that
-several segments use cannot be passed between programs, so the calls of its methods run alone, too.
+A tape that is open across the end of a segment records the segment as one call of its graph. A tape or
+TensorArray that several segments use cannot be passed between programs, so calls of its methods run alone, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.traced import Traced
 
 _MOST_PROGRAMS = 64  # of one segment; the least recently used one is dropped
-_MOST_SIZES = 1024  # that were met and have no program
+_MOST_SIZES = 1024  # whose runs are counted, before they have a program
 # Compiling a program pays off after some runs. Up to four programs may be waiting to pay off; beyond that, sizes must
 # recur more often before they are compiled: twice as often for each program that has not paid off yet.
 _RUNS_TO_PAY = 50
@@ -43,14 +43,14 @@ class Segment:
         engine: Engine = NATIVE,
     ) -> None:
         self.nodes = nodes
-        self.engine = engine  # of its programs
+        self.engine = engine  # that runs its programs
         self.outputs = outputs
         self.misfit = False  # a call in it must run alone
         variables = [v for v in inputs if v.variable is not None]  # that are arguments of the function
         inputs = [v for v in inputs if v.variable is None]
         self._at_once = at_once or all(v.static is not None and None not in v.static for v in inputs)
         self._sightings = _core.Cache(_MOST_SIZES)
-        # What it reads and the programs for that, which change together: several threads may run it.
+        # The inputs of the segment and its programs, which change together, because several threads may run it.
         self._known: tuple[list[Recorded], list[Recorded], _core.Cache]
         self._known = inputs, variables, _core.Cache(_MOST_PROGRAMS)
 
@@ -81,7 +81,7 @@ class Segment:
         frame.update(zip(self.outputs, program.run(tensors, program.variables_in(frame)), strict=False))
 
     def outputs_of_program(self, tensors: Sequence[Any]) -> list | None:
-        """The fast path of `run`: its outputs, if all of its inputs are tensors and it has a program for their sizes."""
+        """The fast path of `run`: its outputs, if all inputs are tensors and there is a program for their sizes."""
         tensors = list(tensors)
         program = self._known[2].find(tensors)
         if program is None or program.variables or len(program.inputs) > len(tensors):
@@ -109,7 +109,7 @@ class Segment:
             try:
                 program = self._traced(inputs, variables, tensors)
             except _Missing as e:
-                # A function that was given to the library has read this value for the first time.
+                # A function that was passed to the library has read this value for the first time.
                 if e.value.variable is None:
                     inputs = [*inputs, e.value]
                 else:
@@ -155,7 +155,7 @@ class Program(Traced):
 
 
 class _Missing(Exception):
-    """A value from outside is no input of the segment yet."""
+    """A value from outside is not an input of the segment yet."""
 
     def __init__(self, value: Recorded) -> None:
         super().__init__("value of a recording")
@@ -167,12 +167,12 @@ class _Inside(Frame):
 
     def __missing__(self, value: Recorded) -> Any:
         if value.dtype < 0 and value.variable is None:
-            raise Untraceable("a tape or an array is used by a function that is given to the library")
+            raise Untraceable("a tape or an array is used by a function that is passed to the library")
         raise _Missing(value)
 
 
 def make_calls(nodes: Iterable[Node], frame: Frame) -> None:
-    """Makes calls one after the other, on the values of a frame."""
+    """Makes calls one after the other with the values of a frame."""
     for node in nodes:
         if node.op.numbered is not None and _core.current_trace() is None:
             with node.op.numbered.scope():
@@ -198,13 +198,13 @@ def split(
 
     Args:
       results: what the recording returns.
-      at_once: whether a segment that is the whole recording gets its program when it first runs.
-      engine: of their programs.
+      at_once: whether a segment that is the whole recording is compiled when it first runs.
+      engine: the engine that runs their programs.
     """
     used = [values_used(node) for node in nodes]
-    wanted = {v for leaf in leaves_of(results) for v in _read_by(leaf)}
-    alone, ends = _cuts(nodes, used, wanted)
-    last_use: dict[Any, int] = dict.fromkeys(wanted, len(nodes))
+    needed = {v for leaf in leaves_of(results) for v in _read_by(leaf)}
+    alone, ends = _cuts(nodes, used, needed)
+    last_use: dict[Any, int] = dict.fromkeys(needed, len(nodes))
     for k, values in enumerate(used):
         for v in values:
             last_use[v] = max(last_use.get(v, 0), k)
@@ -213,8 +213,8 @@ def split(
     for k in range(len(nodes) + 1):
         stops = k == len(nodes) or k in alone
         if start < k and (stops or nodes[k - 1] in ends):
-            made = {v for node in nodes[start:k] for v in node.results}
-            inputs = dict.fromkeys(v for values in used[start:k] for v in values if v not in made)
+            own = {v for node in nodes[start:k] for v in node.results}
+            inputs = dict.fromkeys(v for values in used[start:k] for v in values if v not in own)
             outputs: list[Any] = [
                 v for node in nodes[start:k] for v in node.results if last_use.get(v, -1) >= k
             ]
@@ -231,18 +231,18 @@ def split(
 
 
 def _cuts(
-    nodes: Sequence[Node], used: list[list[Recorded]], wanted: set[Recorded]
+    nodes: Sequence[Node], used: list[list[Recorded]], needed: set[Recorded]
 ) -> tuple[set[int], set[Node | None]]:
-    """The places of calls that cannot be part of a program, and the nodes that end a segment.
+    """The indices of calls that cannot be part of a program, and the nodes that end a segment.
 
-    To a tape, the results of a program do not depend on one another. So what is given to a tape whose calls run alone
-    (it may be a source) ends its segment.
+    To a tape, all results of a program depend on all of its inputs. So a value passed to a tape whose calls
+    run alone, which may be a source, ends its segment.
     """
     alone = {k for k, node in enumerate(nodes) if node.op.dynamic or _reads_any_size(node.op)}
     groups = _groups(nodes, used)
     within = {v for node in nodes for v in node.results}
     for group in groups:
-        if any(v in wanted or v not in within for v in group.values):
+        if any(v in needed or v not in within for v in group.values):
             alone |= group.places
     while True:
         cut = [group.places <= alone for group in groups]
@@ -258,21 +258,21 @@ def _cuts(
             if len({segment_of[k] for k in group.places}) > 1:
                 alone |= group.places
         if alone:
-            # Random ops of one trace are numbered; those of several would draw the same numbers.
+            # Random ops are numbered within a trace; in several traces they would draw the same numbers.
             alone.update(k for k, node in enumerate(nodes) if node.op.draws)
         if len(alone) == before:
             return alone, ends
 
 
 def _reads_any_size(call: Any) -> bool:
-    """Whether a call is given a variable whose size may change from run to run."""
+    """Whether an argument is a variable whose size may change from run to run."""
     leaves = leaves_of((call.args, call.kwargs))
     given = [leaf.value.variable if type(leaf) is Place else leaf for leaf in leaves]
     return any(map(has_gaps, given))
 
 
 class _Group:
-    """Tapes or arrays that calls make of one another, and the places of those calls."""
+    """Tapes or arrays that calls create from one another, and the indices of those calls."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -301,24 +301,24 @@ def _groups(nodes: Sequence[Node], used: list[list[Recorded]]) -> list[_Group]:
 
 
 def values_used(node: Node) -> list[Recorded]:
-    """The values that a call reads, also those that branches and functions given to it read from outside."""
+    """The values that a call reads, including those that its branches and functions read from outside."""
     leaves = leaves_of((node.op.args, node.op.kwargs))
-    found: list[Any] = [
+    direct: list[Any] = [
         *node.operands,
         *(v for leaf in leaves if isinstance(leaf, Bindable) for v in _read_by(leaf)),
     ]
-    return list(dict.fromkeys([*found, *(v for part in node.op.inner() for v in read_from_outside(part))]))
+    return list(dict.fromkeys([*direct, *(v for part in node.op.inner() for v in read_from_outside(part))]))
 
 
 def read_from_outside(part: Any) -> list[Recorded]:
-    """The values that a branch, a loop body, or a function reads from the recordings around it."""
-    found = [v for node in part.nodes for v in values_used(node)]
-    found += [v for leaf in leaves_of(part.result) for v in _read_by(leaf)]
-    return [v for v in found if v.graph is not part]
+    """The values that a branch, loop body or function reads from the enclosing recordings."""
+    used = [v for node in part.nodes for v in values_used(node)]
+    used += [v for leaf in leaves_of(part.result) for v in _read_by(leaf)]
+    return [v for v in used if v.graph is not part]
 
 
 def _read_by(leaf: Any) -> list[Recorded]:
-    """The value that a leaf of results is, or the values that a function reads."""
+    """The value that a leaf of the results is, or the values that a function reads."""
     if isinstance(leaf, Bindable):
         return [*_captured(leaf.function), *(v for part in leaf.parts() for v in read_from_outside(part))]
     value = leaf.value if type(leaf) is Place else recorded_value(leaf)
@@ -326,13 +326,13 @@ def _read_by(leaf: Any) -> list[Recorded]:
 
 
 def _captured(function: Any) -> list[Recorded]:
-    """The values that a Python function has in its closure."""
+    """The values in the closure of a Python function."""
     cells = getattr(getattr(function, "__func__", function), "__closure__", None) or ()
-    found = []
+    values = []
     for cell in cells:
         try:
             leaves = leaves_of(cell.cell_contents)
         except ValueError:
             continue  # not assigned yet
-        found += [v for v in map(recorded_value, leaves) if v is not None]
-    return found
+        values += [v for v in map(recorded_value, leaves) if v is not None]
+    return values

@@ -30,10 +30,10 @@ class Builder:
     def __init__(self) -> None:
         self.graph = Graph()
         self.seen: dict[tuple, tuple[Value, ...]] = {}
-        self.line: Any = None  # of the current node: new nodes inherit it
+        self.line: Any = None  # of the current node, for new nodes
 
     def add(self, name: str, *operands: Value, attrs: tuple = ()) -> Value:
-        """The result of a primitive on values of the new graph, simplified itself."""
+        """The result of a primitive applied to values of the new graph, simplified too."""
         return self.apply(TABLE[name].op, list(operands), attrs, None)[0]
 
     def apply(
@@ -70,7 +70,7 @@ class Builder:
     def take(self, node: Node) -> Iterable[tuple[Value, Value]]:
         """Copies a node of another graph without simplifying it; its operands are values of the new graph.
 
-        If the new graph already has an equal node, nothing is added, and the results of that one are returned.
+        If the new graph already has an equal node, nothing is added, and the results of that node are returned.
         """
         if not isinstance(node.op, Callback):
             key = (node.op, tuple(map(id, node.operands)), node.attrs)
@@ -81,7 +81,7 @@ class Builder:
         return ()
 
     def write(self, op: Any, operands: list[Value], attrs: tuple, specs: list[tuple]) -> tuple[Value, ...]:
-        """The results of an op, as it is."""
+        """The results of an op that is added without simplifying it."""
         results = self.graph.add(op, operands, attrs, specs)
         self.graph.nodes[-1].line = self.line
         return results
@@ -139,7 +139,7 @@ def simplify(graph: Graph, final: bool = False) -> Graph:
 
 
 def _is_replaced(node: Node) -> bool:
-    """Whether a final graph has other nodes in place of this one."""
+    """Whether a final graph must not contain this node."""
     op = node.op
     if isinstance(op, Callback):
         return op.passes_on
@@ -171,7 +171,7 @@ _FITS: dict[str, Callable] = {"divisor": np.all, "exponent": lambda y: np.all(y 
 
 
 def _checked(b: Builder, check: str, y: Value) -> Value:
-    """An integer divisor or exponent, checked for zero or a sign at run time, as eager ops check it."""
+    """An integer divisor or exponent, checked at run time for zero or its sign, as eager ops check it."""
     if y.dtype in DIFFERENTIABLE or (y.constant is not None and _FITS[check](np.asarray(y.constant))):
         return y
     return b.add(check, y)
@@ -189,7 +189,7 @@ def live(graph: Graph) -> list[Node]:
 
 
 def _narrow(b: Builder, v: Value) -> Value:
-    """What a value is a broadcast of; for a constant with equal elements, that number."""
+    """The value that `v` is a broadcast of; for a constant with equal elements, that number."""
     while v.node is not None and v.node.op is _BROADCAST:
         v = v.node.operands[0]
     if v.constant is not None and v.size > 1 and number_of(v) is not None:
@@ -198,7 +198,7 @@ def _narrow(b: Builder, v: Value) -> Value:
 
 
 def _without_broadcasts(operands: list[Value], narrow: list[Value], shape: tuple[int, ...]) -> list[Value]:
-    """Element-wise ops broadcast by themselves: takes explicit broadcasts out of their operands."""
+    """Removes explicit broadcasts from the operands of an element-wise op, which broadcasts by itself."""
     out = list(operands)
     for i, v in enumerate(narrow):
         trial = [*out[:i], v, *out[i + 1 :]]

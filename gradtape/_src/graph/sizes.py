@@ -25,7 +25,7 @@ _USUAL = (2, 3, 4)  # sizes that functions often require: coordinates, colours
 
 
 class Wanted:
-    """The known sizes and shapes in a call, and the unknown sizes of its operands, in a world of this sample."""
+    """The known sizes and shapes in a call, and the unknown sizes of its operands, in a world of this sample size."""
 
     def __init__(self, call: Call, frame: Frame, sample: int, downwards: bool) -> None:
         every = dict.fromkeys(values_in((call.args, call.kwargs)))
@@ -43,8 +43,8 @@ class Wanted:
         ]
         arguments = (*call.args, *call.kwargs.values())
         self._lengths = [len(x) for x in arguments if isinstance(x, (list, tuple))]
-        known = [x.numpy() for x in map(frame.__getitem__, self.values) if x._symbol is None]
-        self._specs = list(_specs_in((*arguments, *known)))
+        arrays = [x.numpy() for x in map(frame.__getitem__, self.values) if x._symbol is None]
+        self._specs = list(_specs_in((*arguments, *arrays)))
         self._lists = [s for s in self._specs if None not in s]
         self._shapes = self._own_shapes()
 
@@ -76,7 +76,7 @@ class Wanted:
     # ---- gaps ---------------------------------------------------------------------------------
 
     def _changes(self) -> Iterator[dict]:
-        """Other sizes for gaps: of the element count that is wanted, of another shape, one, a column, or two of them."""
+        """Other sizes for gaps: the required element count, those of another shape, one, a column, or two of these."""
         likely, derived = self._sizes()
         columns: dict[int, list] = {}
         for i, k in self._gaps:
@@ -93,17 +93,17 @@ class Wanted:
                 yield from ({a: n, b: m} for n in likely for m in likely for a, b in pairs)
 
     def _of_size(self) -> Iterator[dict]:
-        """Sizes with which an operand has as many elements as a shape among the arguments: `reshape(x, [2, 3])`."""
+        """Sizes that give an operand as many elements as a shape among the arguments: `reshape(x, [2, 3])`."""
         for shape in self._lists:
             count = math.prod(shape)
             for i, v in enumerate(self.values):
                 mine = [gap for gap in self._gaps if gap[0] == i]
-                known = math.prod(d for d in v.static or () if d is not None)
-                if mine and known and count >= 0 and count % known == 0:
-                    yield {**dict.fromkeys(mine, 1), mine[0]: count // known}
+                product = math.prod(d for d in v.static or () if d is not None)
+                if mine and product and count >= 0 and count % product == 0:
+                    yield {**dict.fromkeys(mine, 1), mine[0]: count // product}
 
     def _aligned(self) -> Iterator[dict]:
-        """Sizes with which all operands have the shape of one of them, as element-wise ops want it."""
+        """Sizes that give all operands the shape of one of them, as element-wise ops require."""
         for shape in self._shapes:
             if self._sample not in shape:
                 from_end = {(i, k): k - len(self._dims[i]) for i, k in self._gaps}
@@ -112,29 +112,29 @@ class Wanted:
     def _sizes(self) -> tuple[list[int], list[int]]:
         """Candidates for an unknown size: other sizes, and sizes that the call turns into those."""
         dims = list(dict.fromkeys(d for shape in (*self._shapes, *self._dims) for d in shape))
-        wanted = [d for d in dims if d != self._sample]
-        wanted += [
+        candidates = [d for d in dims if d != self._sample]
+        candidates += [
             1,
             *self._lengths,
             *(x for x in self._given if type(x) is int and 0 < x < self._sample),
         ]
-        wanted += [sum(numbers) for numbers in self._lists]
-        wanted += [len(shape) for shape in self._shapes]
-        wanted += _USUAL
-        wanted = list(dict.fromkeys(n for n in wanted if n >= 0))
+        candidates += [sum(numbers) for numbers in self._lists]
+        candidates += [len(shape) for shape in self._shapes]
+        candidates += _USUAL
+        candidates = list(dict.fromkeys(n for n in candidates if n >= 0))
         sizes: dict[int, None] = {}
         for d in dims:
-            for n in wanted:
+            for n in candidates:
                 if d and n * self._sample % d == 0:
                     sizes.setdefault(n * self._sample // d)
                 sizes.setdefault(n + self._sample - d)
-        sizes.update(dict.fromkeys(n * self._sample for n in wanted))
-        return wanted, [n for n in sizes if n > 0 and n not in wanted]
+        sizes.update(dict.fromkeys(n * self._sample for n in candidates))
+        return candidates, [n for n in sizes if n > 0 and n not in candidates]
 
     # ---- ranks --------------------------------------------------------------------------------
 
     def _of_unknown_rank(self) -> Iterator[Shape]:
-        """Shapes of every rank. Each world begins at another end: a rank that both of them find is the only one."""
+        """Shapes of every rank. Each world begins at the other end: if both find the same rank, it is the only one."""
         likely = [n for n in self._sizes()[0] if n != self._sample]
         own = [*self._shapes, *(tuple(self._sample if d is None else d for d in s) for s in self._specs)]
         ranks = range(_HIGHEST_RANK)
@@ -150,7 +150,7 @@ class Wanted:
             yield from dict.fromkeys(shapes)
 
     def _with_numbers(self, shape: Shape) -> Iterator[list[Shape]]:
-        """This shape, and integers that tell something of each of its axes: `pad(x, paddings)`, `tile(x, multiples)`."""
+        """This shape, and integers that describe its axes: `pad(x, paddings)`, `tile(x, multiples)`."""
         numbers = [i for i in self._unknown if BY_CODE[self.values[i].dtype].is_integer]
         if 0 < len(numbers) < len(self.values):
             for own in ((*shape, 1), (), (len(shape),), (len(shape), 2)):
@@ -158,7 +158,7 @@ class Wanted:
                 yield [among.get(i, dims) for i, dims in enumerate(self._dims)]
 
     def _parts_of(self, shape: Shape) -> Iterator[Shape]:
-        """A shape of which one axis, all but one, or all are given, and the others are not."""
+        """Variants of a shape in which one axis, all axes but one, or all axes are kept, and the others are unknown."""
         n = self._sample
         for k in range(len(shape)):
             yield tuple(d if j == k else n for j, d in enumerate(shape))
@@ -168,7 +168,7 @@ class Wanted:
 
 
 def _specs_in(args: Sequence[Any]) -> Iterator[list]:
-    """The shapes and other lists of numbers among arguments; a shape may have gaps."""
+    """The shapes and other lists of numbers among the arguments; a shape may have gaps."""
     for x in args:
         if isinstance(x, TensorShape):
             x = x.as_list() if x.rank else ()

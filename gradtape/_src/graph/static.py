@@ -1,4 +1,4 @@
-"""What is known of tensors while a function is traced: their shapes, and values that do not depend on any size."""
+"""What is known about tensors while a function is traced: their shapes, and values that do not depend on any size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradtape._src.graph.trace import current_recording
 
 
 def narrow(tensor: Any, shape: Any) -> None:
-    """Makes the shape of a tensor of a recording more precise: `tensor.set_shape(shape)`."""
+    """Refines the shape of a tensor of a recording: `tensor.set_shape(shape)`."""
     recording, value = current_recording(), recorded_value(tensor)
     merged = tensor.shape.merge_with(shape)
     if recording is None or value is None or merged.rank is None:
@@ -31,7 +31,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """The value of a tensor as an array, if it is known while a function is traced.
 
     Args:
-      partial: has no effect; TensorFlow then gives a list of those elements that are known.
+      partial: has no effect; TensorFlow then returns a list of the elements that are known.
 
     Returns:
       An array, or None if the value is known only when the function runs.
@@ -45,15 +45,15 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     recording, value = current_recording(), recorded_value(tensor)
     if recording is None or value is None:
         return folded(tensor)
-    found = [world.frame[value] for world in recording.worlds]
-    if any(x._symbol is not None for x in found):
+    tensors = [world.frame[value] for world in recording.worlds]
+    if any(x._symbol is not None for x in tensors):
         return None
-    first, *others = [x.numpy() for x in found]
+    first, *others = [x.numpy() for x in tensors]
     return first if all(np.array_equal(first, other) for other in others) else None
 
 
 def folded(tensor: Any) -> np.ndarray | None:
-    """The value of a tensor that is computed only from numbers that the trace made values of its graph (`Trace.lift`)."""
+    """The value of a tensor computed only from numbers that the trace added to its graph (`Trace.lift`), or None."""
     symbol = tensor._symbol
     if not getattr(symbol.graph, "lifts", False):
         return None
@@ -66,7 +66,7 @@ def folded(tensor: Any) -> np.ndarray | None:
         if value.node is None or isinstance(value.node.op, Callback):
             return None  # captured, random, or another effectful op
         needed.add(value.node)
-        if value.node.op.row.pattern != "nothing":  # otherwise shapes are all that it reads
+        if value.node.op.row.pattern != "nothing":  # "nothing": it reads shapes only
             values += value.node.operands
     graph = extract([node for node in symbol.graph.nodes if node in needed], (), [symbol])
     with aside():

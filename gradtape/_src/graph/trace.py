@@ -103,26 +103,26 @@ class Trace(Graph):
         self.outer = outer
         self.gradient_of: Any = None  # the code of the function whose gradient is traced: custom.py
         self.engine: Engine = engine if outer is None else outer.engine  # the engine that will run it
-        # Whether it is run whatever variables hold then, so that all of them must have one shape.
+        # Whether it may run later, whatever variables hold then; so each of them must keep one shape.
         self.is_kept: bool = is_kept if outer is None else outer.is_kept
-        # Whether it is run only while variables have the shapes that they have now.
+        # Whether it runs only while variables have the shapes that they have now.
         self.may_vary: bool = may_vary if outer is None else outer.may_vary
-        # Whether numbers made during the trace are values of the graph, each of its own, so that
-        # `tf.gradients` finds them; otherwise what is computed of them alone is computed at once.
+        # Whether each number made during the trace is a value of the graph, so that `tf.gradients` finds it;
+        # otherwise what depends on constants only is computed at once.
         self.lifts: bool = lifts if outer is None else outer.lifts
-        self.records = False  # whether it takes note of calls as they are: recording.py
+        self.records = False  # whether it records library calls: recording.py
         self._lifted: dict[int, Value] = {}
         self.externals: list[
             Any
         ] = []  # variables and tensors from outside, one per input after the arguments
         self.state = Holdings()
-        self._first: dict[int, Value] = {}  # by id of a variable: the input that it is
+        self._first: dict[int, Value] = {}  # by id of a variable: its input
         self.assigned: dict[int, Any] = {}  # by id: the variable
         self._captured: dict[int, Value] = {}
         # Variables made during the trace, also in the branches and loops inside it.
         self.created: list[Any] = [] if outer is None else outer.created
-        self.names: list[str] = []  # of the first inputs
-        # Values of the first inputs, for the first values of variables; only while the function is traced.
+        self.names: list[str] = []  # names of the first inputs
+        # Values of the first inputs, for the initial values of variables; only while the function is traced.
         self.arguments: list[Any] = []
         self.start = _core.tensor_count()
 
@@ -134,7 +134,7 @@ class Trace(Graph):
         return results
 
     def run_on(self, engine: Engine) -> None:
-        """Runs the whole program on `engine`, because a part of it requires that."""
+        """Runs the whole program on `engine`, because a part of it requires this."""
         trace: Trace | None = self
         while trace is not None:
             trace.engine = engine
@@ -170,7 +170,7 @@ class Trace(Graph):
         self.assigned[id(variable)] = variable
 
     def create(self, variable: Any, convert: Callable[[Any], Any], initial_value: Any) -> None:
-        """Initializes a variable made while tracing at once, because it outlives the trace."""
+        """Initializes a variable created during the trace at once, because it outlives the trace."""
         if isinstance(initial_value, _core.Tensor) and initial_value._symbol is not None:
             try:
                 initial_value = self._known_now(initial_value)
@@ -188,16 +188,16 @@ class Trace(Graph):
         root.created.append(variable)
 
     def _known_now(self, tensor: Any) -> Any:
-        """The value that a tensor of the trace has already; KeyError if it has none."""
+        """The value that a tensor of the trace already has; KeyError if it has none."""
         from gradtape._src.graph.callable import GraphFunction, extract
 
-        # What the trace is made for, and what it has read from outside, have values now.
-        known = [*self.arguments, *self.externals]
-        if self.outer is not None or len(known) != len(self.inputs):
-            known = []
-        graph = extract(self.nodes, self.inputs[: len(known)], [self.value_of(tensor)])
+        # The arguments that the trace is made for, and the values that it has captured, are known now.
+        values = [*self.arguments, *self.externals]
+        if self.outer is not None or len(values) != len(self.inputs):
+            values = []
+        graph = extract(self.nodes, self.inputs[: len(values)], [self.value_of(tensor)])
         with aside():
-            return GraphFunction(graph).program.run([read(x) for x in known])[0]
+            return GraphFunction(graph).program.run([read(x) for x in values])[0]
 
     # ---- tensors ------------------------------------------------------------------------------
 
@@ -229,11 +229,12 @@ class Trace(Graph):
         return False
 
     def symbol_for(self, tensor: Any) -> Any:
-        """The symbolic tensor of a concrete one; called by the core."""
+        """The symbolic tensor for a concrete one; called by the core."""
         return symbolic(self.lift(tensor) if tensor._born > self.start else self.capture(tensor))
 
     def lift(self, tensor: Any) -> Value:
-        """A tensor made during the trace as a separate constant of the graph, with respect to which there are gradients."""
+        """A tensor made during the trace, as a separate constant of the graph, so that gradients with respect
+        to it exist."""
         value = self._lifted.get(id(tensor))
         if value is None:
             value = self._lifted[id(tensor)] = Value(
@@ -300,10 +301,9 @@ def never_runs() -> bool:
 
 
 def shape_in_world(shape: Sequence[int | None] | None, name: str) -> tuple[int, ...]:
-    """A shape of which sizes depend on values, while only shapes are asked for.
+    """A shape whose sizes depend on values, while only shapes are inferred.
 
-    Raises:
-      Untraceable: if what is traced now is to be run.
+    Raises: Untraceable: if the current trace is to be run.
     """
     if shape is not None and None not in shape:
         return tuple(shape)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """A finished trace: a graph, and its captures.
 
-This is what functions and the segments of recordings run: on values as one program, which writes new values of
+Functions and the segments of recordings run it: on values as one program, which writes new values of
 variables in place; under a tape as a graph that can be differentiated (`callable.py`).
 """
 
@@ -15,11 +15,10 @@ from gradtape._src.graph.trace import Trace
 
 
 class Traced:
-    """A function of tensors that was traced, for tensors of one kind.
+    """A function of tensors, traced for tensors of one kind.
 
-    Args:
-      trace: what was written while it ran.
-      outputs: tensors, of the trace or from outside.
+    Args: trace: the graph that it wrote.
+      outputs: tensors of the trace, or from outside.
       arguments: how many inputs of the trace are arguments; the others are variables and tensors from outside.
       proxies: the proxies of variables that are arguments.
     """
@@ -39,7 +38,7 @@ class Traced:
         self._assigned = tuple(trace.assigned.values())
         results = [*outputs, *(trace.state[key] for key in trace.assigned)]
         trace.outputs = [trace.value_of(t) for t in results]
-        # After the line above, which may read values for the first time.
+        # After the line above, which may capture more values.
         self.externals = list(trace.externals)
         place = {id(e): arguments + i for i, e in enumerate(self.externals)}
         updates = [-1] * len(outputs) + [place.get(id(v), -1) for v in self._assigned]

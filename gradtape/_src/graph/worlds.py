@@ -1,7 +1,7 @@
-"""Worlds: the calls of a recording at one choice of its unknown sizes, which tells the shapes of their results.
+"""Worlds: the calls of a recording at one choice of its unknown sizes, to infer the shapes of their results.
 
-A world is an ordinary trace. A call that cannot be made there because a size depends on values is made on made-up values
-instead. A call that fails because a size does not fit is tried with other sizes, see `graph/sizes.py`.
+A world is an ordinary trace. A call that cannot be traced because a size depends on values is made on made-up
+values instead. A call that fails because a size does not fit is tried with other sizes, see `graph/sizes.py`.
 """
 
 from __future__ import annotations
@@ -47,25 +47,25 @@ from gradtape._src.graph.sketch import sketch
 from gradtape._src.graph.trace import NeverRun, Trace
 from gradtape._src.tensors import conversion, random
 
-# The sizes of the two worlds: many divisors, and rarely those of a program. Constants have as many elements as they
-# have in a program, so sizes are small where a shape has many gaps: (most gaps, sizes).
+# The sizes of the two worlds: they have many divisors and rarely occur in programs. Constants have as many
+# elements as in a program, so sizes are small if a shape has many gaps: (most gaps, sizes).
 _SAMPLES = (3, (60, 84)), (4, (12, 24)), (5, (6, 12)), (12, (2, 3))
 _FEWER = (
     (6, 7, 8),
     (9, 10, 11),
-)  # in place of these, where values are made up: the first that does not occur in the call
+)  # instead of these, on made-up values: the first that does not occur in the call
 _SAMPLE_RANKS = (1, 3)
 _SAMPLE_RANKS_OF_INTEGERS = (2, 1)  # indices differ in rank from what they index
 _SMALL = (7, 5, 3, 1, 1)  # sizes of the last axes of small operands, see `World.doubted`
 _ONE = (1,)
 _NOTHING = (0,)
 _MOST_ELEMENTS = 5_000_000  # of results on made-up values
-_OTHER_SIZES: tuple[tuple[int, ...], ...] = ((), (3, 2, 1))  # for what may have one of several sizes
+_OTHER_SIZES: tuple[tuple[int, ...], ...] = ((), (3, 2, 1))  # for sizes that are not determined
 _MOST_TRIALS = 1000  # of one call
-_TRIALS_WITH_VALUES = 4  # how many trials one with made-up values counts for
-# What a call raises that does not fit the sizes of a world.
+_TRIALS_WITH_VALUES = 4  # a trial with made-up values counts as so many
+# What a call raises if it does not fit the sizes of a world.
 MISFITS = (InvalidArgumentError, FailedPreconditionError, ValueError)
-# What a call raises whose sizes or values do not fit. Anything else is a mistake, or the end of memory: nobody tries on.
+# What a call raises if sizes or values do not fit. Anything else is a mistake, or out of memory, and ends the trials.
 _DOES_NOT_FIT = (
     *MISFITS,
     OutOfRangeError,
@@ -92,11 +92,11 @@ class World:
         self.frame.world = self
         self.fewer = min(_FEWER[which][0], self.sample)
         self.trials = 0  # of calls that did not fit, so far
-        self._numbers = 0  # of random ops before the call that is being tried
+        self._numbers = 0  # how many random ops precede the call that is being tried
         self.tapes: list[Any] = [] if outer is None else list(outer.tapes)
 
     def inside(self, frame: Frame, trace: Trace) -> World:
-        """This world while the library calls a function, which may have its own trace and tapes."""
+        """This world while the library calls a user function, which may have its own trace and tapes."""
         inner = World(self.which, self)
         inner.frame.outer, inner.trace, inner.tapes = frame, trace, list(_core.recording_tapes())
         return inner
@@ -108,7 +108,7 @@ class World:
         return tuple(self.sample if d is None else d for d in static)
 
     def admit(self, value: Recorded) -> None:
-        """Gives this world a value that is an argument."""
+        """Adds an argument to this world."""
         source = None if value.source is None else self.frame[value.source]
         if value.variable is not None:
             self.frame[value] = value.variable
@@ -126,7 +126,7 @@ class World:
     ) -> Any:
         """A tensor of this world that depends on `inputs` in an unspecified way.
 
-        Its gradients are such tensors too: they depend on the cotangent alone if the dependency is `linear`.
+        Its gradients are such tensors too; if the dependency is `linear`, they depend on the cotangent only.
         """
         with self.scope():
             if self.trace is self.own_trace:
@@ -150,7 +150,7 @@ class World:
         return tensor
 
     def of_declared_shape(self, x: Any, declared: TensorShape) -> Any:
-        """A tensor with the sample of this world wherever a declared shape leaves a size open."""
+        """A tensor with this world's sample size wherever a declared shape leaves a size open."""
         dims = self.shape_of(None if declared.rank is None else tuple(declared.as_list()))
         return x if x._dims == dims else self.fresh(dims, x.dtype._code, [x], linear=True)
 
@@ -180,7 +180,7 @@ class World:
         if own is not None:
             return own(self, call), False
         if getattr(call.function, "runs_later", False) and values_in((call.args, call.kwargs)):
-            return None, False  # an assertion about values, which are not those of this world
+            return None, False  # an assertion about values that this world does not have
         if hasattr(call, "in_world"):
             return call.in_world(self), False
         try:
@@ -198,7 +198,7 @@ class World:
                 raise e from None
 
     def doubted(self, call: Call, before: Any, results: Any) -> Any:
-        """The results of a call in this world, with other sizes where those of the first world are the same by chance.
+        """The results of a call in this world, with other sizes where they equal those of the first world by chance.
 
         `x[:2]` has two rows, one, or none; `squeeze(x)` has another rank where a size is 1; an image of unknown sizes that
         is resized with its aspect ratio preserved need not be square. So the call is made once more, on small operands.
@@ -219,7 +219,7 @@ class World:
             with self.scope():
                 small = leaves_of(call.make(frame))
         except _DOES_NOT_FIT:
-            return results  # it has no place for that
+            return results  # the call fails on small operands
         firsts = leaves_of(before)
         if len(small) != len(firsts):
             return results
@@ -232,14 +232,14 @@ class World:
                 return x
             if len(x._dims) != len(other._dims):
                 return self.fresh(other._dims, x.dtype._code, [x], linear=True)
-            known = zip(x._dims, first._dims, other._dims, strict=True)
-            dims = tuple(self.sample if d == e != o else d for d, e, o in known)
+            axes = zip(x._dims, first._dims, other._dims, strict=True)
+            dims = tuple(self.sample if d == e != o else d for d, e, o in axes)
             return x if dims == x._dims else self.fresh(dims, x.dtype._code, [x], linear=True)
 
         return map_leaves(doubt, results)
 
     def _may_be_repeated(self, call: Call) -> bool:
-        """Whether a call has no effect but its results, and those need not have the shape of an operand."""
+        """Whether a call has no effect but its results, whose shape need not be that of an operand."""
         row = getattr(call.function, "row", None)
         if type(call) is not Call or call.dynamic or (row is not None and row.kind == "elementwise"):
             return False
@@ -252,7 +252,7 @@ class World:
         return not (variables or objects or functions) and call.function not in IN_WORLDS
 
     def _sampled(self, call: Call, frame: Frame) -> Any:
-        """The results of a call on made-up values of the shapes that are in a frame, but with fewer elements.
+        """The results of a call on made-up values with the shapes in a frame, but fewer elements.
 
         Raises:
           LookupError: if none fit.
@@ -264,37 +264,37 @@ class World:
         values = dict.fromkeys(values_in((call.args, call.kwargs)))
         given = [frame[v] for v in values] + leaves_of((call.args, call.kwargs))
         shapes = [x._dims for x in given if isinstance(x, _core.Tensor)]
-        known = {d for dims in shapes for d in dims} | {x for x in given if type(x) is int}
-        self.fewer = min(next((n for n in _FEWER[self.which] if n not in known), self.fewer), self.sample)
+        numbers = {d for dims in shapes for d in dims} | {x for x in given if type(x) is int}
+        self.fewer = min(next((n for n in _FEWER[self.which] if n not in numbers), self.fewer), self.sample)
         counts = [math.prod(self._fewer_dims(dims)) for dims in shapes]
-        wanted = [n for n in (*counts, *known) if 0 < n * max(counts, default=1) <= _MOST_ELEMENTS]
+        candidates = [n for n in (*counts, *numbers) if 0 < n * max(counts, default=1) <= _MOST_ELEMENTS]
         self.trials += _TRIALS_WITH_VALUES
-        found = []
+        results = []
         numbered = random.Numbered(self._numbers)  # nothing is drawn from the program's own streams
-        for n in dict.fromkeys((self.fewer, *wanted)):
+        for n in dict.fromkeys((self.fewer, *candidates)):
             for style in range(made_up.STYLES):
                 examples = Frame()
                 examples.update((v, self._example(frame[v], style, k, n)) for k, v in enumerate(values))
                 _make_fit(call, examples, style)
                 try:
                     with _core.Scope(recording=False, trace=None), numbered.scope():
-                        found.append(call.make(examples))
+                        results.append(call.make(examples))
                 except Untraceable:
                     raise
                 except (*_DOES_NOT_FIT, ResourceExhaustedError):  # made-up values may be sizes
                     continue
-        if not found:
+        if not results:
             raise LookupError("no made-up values fit the call")
         call.draws = bool(numbered.ops)
         self.own_trace.random_ops = numbered.next_number
-        return self._in_common(found, self._inputs(call))
+        return self._in_common(results, self._inputs(call))
 
-    def _in_common(self, found: list, inputs: list) -> Any:
-        """Tensors of this world that have what the results on made-up values have in common."""
-        if composites.has_composites(found[0]):
-            apart = composites.unified([composites.apart(f) for f in found])
+    def _in_common(self, results: list, inputs: list) -> Any:
+        """Tensors of this world with the properties that all results on made-up values share."""
+        if composites.has_composites(results[0]):
+            apart = composites.unified([composites.apart(f) for f in results])
             return composites.together(self._in_common(apart, inputs))
-        flat = list(map(leaves_of, found))
+        flat = list(map(leaves_of, results))
         columns = iter(zip(*[f for f in flat if len(f) == len(flat[0])], strict=True))
 
         def fresh(leaf: Any) -> Any:
@@ -307,7 +307,7 @@ class World:
             dims = (d[0] if len(set(d)) == 1 and d[0] != self.fewer else self.sample for d in axes)
             return self.fresh(tuple(dims), leaf.dtype._code, inputs, linear=True)
 
-        return map_leaves(fresh, found[0])
+        return map_leaves(fresh, results[0])
 
     def _inputs(self, call: Call) -> list:
         """All values that the results of a call may depend on."""
@@ -318,9 +318,9 @@ class World:
             ]
 
     def with_other_sizes(self, call: Call) -> tuple[Any, bool]:
-        """The results of a call that does not fit the sizes of this world, on operands that it does fit.
+        """The results of a call that does not fit the sizes of this world, on operands that it fits.
 
-        As in TensorFlow this does not constrain the operands themselves, whose static sizes stay unknown.
+        As in TensorFlow, this does not constrain the operands themselves: their static sizes stay unknown.
 
         Returns:
           The results, and whether their sizes depend on values.
@@ -330,16 +330,16 @@ class World:
         """
         if type(call) is not Call or any(v.dtype < 0 for v in _tensors_in(call)):
             raise LookupError("a tape knows its own tensors only")
-        wanted = Wanted(call, self.frame, self.sample, downwards=self.which == 1)
+        sizes = Wanted(call, self.frame, self.sample, downwards=self.which == 1)
         most = self.trials + _MOST_TRIALS
-        for shapes in itertools.takewhile(lambda _: self.trials < most, wanted.choices()):
-            outcome = self._with_shapes(call, wanted.values, shapes)
+        for shapes in itertools.takewhile(lambda _: self.trials < most, sizes.choices()):
+            outcome = self._with_shapes(call, sizes.values, shapes)
             if outcome is not None:
-                return self._least_changed(call, wanted.values, shapes, outcome)
+                return self._least_changed(call, sizes.values, shapes, outcome)
         return self._with_other_values(call), True
 
     def _with_other_values(self, call: Call) -> Any:
-        """The results of a call that the values which operands have in this world do not fit: those of `tf.shape(x)`."""
+        """The results of a call that rejects the values of operands in this world, such as those of `tf.shape(x)`."""
         frame = Frame(self.frame)
         for v in _tensors_in(call):
             x = self.frame[v]
@@ -350,7 +350,8 @@ class World:
         return self._sampled(call, frame)
 
     def _with_shapes(self, call: Call, values: list[Recorded], shapes: list) -> tuple[Any, bool] | None:
-        """The results of a call on operands of these shapes, and whether their sizes depend on values; None if they
+        """The results of a call on operands of these shapes, and whether their sizes depend on values; None
+        if they
         do not fit."""
         frame = Frame(self.frame)
         frame.update((v, self._resized(v, s)) for v, s in zip(values, shapes, strict=True))
@@ -366,16 +367,16 @@ class World:
             return None
 
     def _resized(self, value: Recorded, dims: tuple[int, ...]) -> Any:
-        """What a value is in this world, in another shape. Derivatives pass, so what depends on what is found as ever."""
+        """A value of this world in another shape. Derivatives pass through, so dependencies are found as before."""
         x = self.frame[value]
         return x if x._dims == dims else self.fresh(dims, value.dtype, [x], linear=True)
 
     def _least_changed(
         self, call: Call, values: list[Recorded], shapes: list, outcome: Any
     ) -> tuple[Any, bool]:
-        """The outcome with every size put back that need not differ from those of this world: what is left is known.
+        """The outcome after every size that can be reset to this world's sample is reset: those that remain are known.
 
-        A size that cannot be put back, and yet may be one or another, is another one in the other world.
+        A size that cannot be reset, but may have several values, gets a different one in the other world.
         """
         for i, value in enumerate(values):
             for k, d in enumerate(value.static or ()):
@@ -383,13 +384,13 @@ class World:
                     continue
                 for size in (self.sample, *_OTHER_SIZES[self.which]):
                     less = [(*s[:k], size, *s[k + 1 :]) if i == j else s for j, s in enumerate(shapes)]
-                    found = self._with_shapes(call, values, less)
-                    if found is not None:
-                        shapes, outcome = less, found
+                    better = self._with_shapes(call, values, less)
+                    if better is not None:
+                        shapes, outcome = less, better
                         break
         return outcome
 
-    def _example(self, x: Any, style: int, place: int, wanted: int) -> Any:
+    def _example(self, x: Any, style: int, place: int, count: int) -> Any:
         """Made-up values for a tensor of this world."""
         if isinstance(x, _core.Variable):
             with self.scope():
@@ -398,13 +399,13 @@ class World:
             return x
         if x._symbol is None:
             return self._with_fewer(x)
-        return made_up.values(self._fewer_dims(x._dims), x.dtype, style, place, wanted)
+        return made_up.values(self._fewer_dims(x._dims), x.dtype, style, place, count)
 
     def _fewer_dims(self, dims: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(d // self.sample * self.fewer if d % self.sample == 0 else d for d in dims)
 
     def _with_fewer(self, x: Any) -> Any:
-        """A tensor that may tell sizes of this world, for operands with fewer elements."""
+        """Integers that may be sizes of this world, changed to match operands with fewer elements."""
         if not x.dtype.is_integer:
             return x
         data = x.numpy()
@@ -415,15 +416,15 @@ class World:
 
 
 def _make_fit(call: Call, examples: Frame, style: int) -> None:
-    """Changes made-up tensors that are parts of one value so that they fit each other, if its spec knows how."""
+    """Changes made-up tensors that are components of one value so that they fit together, if the spec knows how."""
 
     def fit(value: Parts) -> Parts:
         made_up_parts = getattr(value.spec, "_made_up", None)
         if made_up_parts is not None:
             places = [p.value if type(p) is Place else None for p in value.parts]
             given = [p if v is None else examples[v] for p, v in zip(value.parts, places, strict=True)]
-            made = made_up_parts(given, [v is None for v in places], style)
-            examples.update((v, x) for v, x in zip(places, made, strict=True) if v is not None)
+            parts = made_up_parts(given, [v is None for v in places], style)
+            examples.update((v, x) for v, x in zip(places, parts, strict=True) if v is not None)
         return value
 
     map_parts(fit, (call.args, call.kwargs))
@@ -444,5 +445,5 @@ class _NotFollowed(Callback):
         return [self._world._fresh(dims, dtype, operands, self._linear) for dims, dtype in specs]
 
 
-# Calls that worlds make in a way of their own.
+# Calls that worlds make in their own way.
 IN_WORLDS: dict[Any, Callable[[World, Call], Any]] = {}

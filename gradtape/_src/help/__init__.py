@@ -1,7 +1,6 @@
-"""Pages of help: a Markdown file per frequent question, beside this one; `python -m gradtape help`.
+"""Help pages: one Markdown file per frequent question, in this folder; `python -m gradtape help`.
 
-Messages name a page by its topic (`errors.more`). The same files are part of the site, and their code
-is run by the tests.
+Messages refer to a page by its topic (`errors.more`). The same files are part of the site, and the tests run their code.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from pathlib import Path
 
 _FOLDER = Path(__file__).parent
 
-# In the order in which people ask. A topic is the name of its file.
+# The most frequent questions first. A topic is the name of its file.
 TOPICS = (
     "none-gradients",
     "nan-gradients",
@@ -38,7 +37,7 @@ TOPICS = (
 
 
 def page(topic: str) -> str:
-    """The page about a topic, as Markdown."""
+    """The page for a topic, as Markdown."""
     return (_FOLDER / f"{topic}.md").read_text(encoding="utf-8")
 
 
@@ -58,7 +57,7 @@ def contents() -> str:
 
 
 def near(words: str) -> list[str]:
-    """The topics that may be meant: by all of the words, by spelling, or by what the pages say; best first.
+    """The topics that are probably meant: all words match, similar spelling, or the words are in the page; best first.
 
     >>> near("none")
     ['none-gradients']
@@ -69,11 +68,11 @@ def near(words: str) -> list[str]:
     >>> near("l-bfgs")
     ['scipy']
     """
-    wanted = words.lower().removesuffix(".md").replace("_", " ").replace("-", " ").split()
-    topic = "-".join(wanted)
+    asked = words.lower().removesuffix(".md").replace("_", " ").replace("-", " ").split()
+    topic = "-".join(asked)
     if topic in TOPICS:
         return [topic]
-    stems = {word.rstrip("s") for word in wanted}
+    stems = {word.rstrip("s") for word in asked}
     named = [t for t in TOPICS if stems <= {part.rstrip("s") for part in t.split("-")}]
     said = {t: page(t).lower().count(words.lower()) for t in TOPICS}
     by_count = sorted((t for t in TOPICS if said[t]), key=lambda t: -said[t])

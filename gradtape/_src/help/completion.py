@@ -1,4 +1,4 @@
-"""Completion of `python -m gradtape` in bash, zsh and fish: a script that is made from the parser of the command line.
+"""Completion of `python -m gradtape` in bash, zsh and fish: a script generated from the command-line parser.
 
 source <(python -m gradtape completion bash)       # or zsh
 python -m gradtape completion fish | source
@@ -37,7 +37,7 @@ _FOR_ZSH = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && 
 
 
 class Command(NamedTuple):
-    """A command, what it does, its options, and the words that may follow; None: a file."""
+    """A command, its description, its options, and the words that may follow; None: a file."""
 
     name: str
     text: str
@@ -46,10 +46,10 @@ class Command(NamedTuple):
 
 
 def commands(parser: argparse.ArgumentParser) -> list[Command]:
-    """What the parser knows."""
+    """The commands of the parser."""
     inner = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     texts = {a.dest: a.help or "" for a in inner._choices_actions}
-    found = []
+    out = []
     for name, sub in inner.choices.items():
         options = [o for a in sub._actions for o in a.option_strings if o.startswith("--")]
         given = [a for a in sub._actions if not a.option_strings]
@@ -58,12 +58,12 @@ def commands(parser: argparse.ArgumentParser) -> list[Command]:
             words = list(TOPICS)
         elif given and not words:
             words = None
-        found.append(Command(name, texts.get(name, ""), options, words))
-    return found
+        out.append(Command(name, texts.get(name, ""), options, words))
+    return out
 
 
 def script(shell: str, parser: argparse.ArgumentParser) -> str:
-    """What a shell runs to complete the command line.
+    """The script that a shell runs to complete the command line.
 
     >>> import argparse
     >>> parser = argparse.ArgumentParser()
@@ -71,24 +71,24 @@ def script(shell: str, parser: argparse.ArgumentParser) -> str:
     >>> print(script("fish", parser).splitlines()[-1])
     complete -c python3 -n "__gradtape_in info" -l json
     """
-    known = commands(parser)
-    return _fish(known) if shell == "fish" else _bash(known, shell)
+    all_commands = commands(parser)
+    return _fish(all_commands) if shell == "fish" else _bash(all_commands, shell)
 
 
-def _bash(known: list[Command], shell: str) -> str:
+def _bash(all_commands: list[Command], shell: str) -> str:
     cases = []
-    for c in known:
+    for c in all_commands:
         words = " ".join([*c.options, *(c.words or [])])
         reply = f'COMPREPLY=($(compgen -W "{words}" -- "$cur"))'
-        if c.words is None:  # a file, unless it begins as an option
+        if c.words is None:  # a file, unless the word begins like an option
             reply = f'[[ "$cur" == -* ]] && {reply}'
         cases.append(f"        {c.name}) {reply} ;;")
-    names = " ".join([*(c.name for c in known), "--help", "--version"])
+    names = " ".join([*(c.name for c in all_commands), "--help", "--version"])
     text = _BASH.format(shell=shell, commands=names, cases="\n".join(cases))
     return _FOR_ZSH + text if shell == "zsh" else text
 
 
-def _fish(known: list[Command]) -> str:
+def _fish(all_commands: list[Command]) -> str:
     lines = [
         "# Completes `python -m gradtape ...`: python -m gradtape completion fish | source",
         "function __gradtape_starts",
@@ -101,7 +101,7 @@ def _fish(known: list[Command]) -> str:
         "end",
     ]
     for python in ("python", "python3"):
-        for c in known:
+        for c in all_commands:
             said = c.text.replace("'", "")
             lines.append(f"complete -c {python} -f -n __gradtape_starts -a {c.name} -d '{said}'")
             if c.words:

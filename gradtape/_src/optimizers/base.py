@@ -281,7 +281,7 @@ class Optimizer:
 
     @property
     def weights(self) -> list[Variable]:
-        """As `variables`."""
+        """The same as `variables`."""
         return self.variables
 
     def build(self, var_list: Iterable[Any]) -> None:
@@ -338,7 +338,7 @@ class Optimizer:
     def add_optimizer_variables(
         self, trainable_variables: Iterable[Any], name: Any, initializer: Any = "zeros"
     ) -> Any:
-        """One such variable for each variable; for a list of names a tuple of lists."""
+        """One such variable for each variable; for a list of names, a tuple of lists."""
         if isinstance(name, str):
             return [self.add_variable_from_reference(v, name, initializer) for v in trainable_variables]
         return tuple(self.add_optimizer_variables(trainable_variables, n, initializer) for n in name)

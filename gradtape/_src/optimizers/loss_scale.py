@@ -1,8 +1,8 @@
 """`LossScaleOptimizer`: keeps small gradients from vanishing in float16.
 
-The loss is multiplied by a large number before it is differentiated, and the gradients are divided
-by it again. The number is adapted: it halves when gradients overflow, and such a step is skipped;
-it doubles after `dynamic_growth_steps` steps without.
+The loss is multiplied by a large number before it is differentiated, and the gradients are divided by it
+again. The number adapts: it halves when gradients overflow, and that step is skipped; it doubles after
+`dynamic_growth_steps` steps without overflow.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
 class LossScaleOptimizer:
-    """Takes the steps of another optimizer, with a loss that is scaled.
+    """Takes the steps of another optimizer, with a scaled loss.
 
     Args:
-      inner_optimizer: the optimizer that changes the variables.
-      initial_scale: what the loss is multiplied by at first.
+      inner_optimizer: the optimizer that updates the variables.
+      initial_scale: the first scale of the loss.
       dynamic_growth_steps: after how many good steps the scale doubles.
       dynamic: whether the scale changes at all.
       name: a name.
@@ -74,7 +74,7 @@ class LossScaleOptimizer:
 
     @property
     def learning_rate(self) -> Any:
-        """That of the inner optimizer."""
+        """The learning rate of the inner optimizer."""
         return self.inner_optimizer.learning_rate
 
     @learning_rate.setter
@@ -85,7 +85,7 @@ class LossScaleOptimizer:
 
     @property
     def variables(self) -> list[Variable]:
-        """The state: scale, good steps since it changed, then that of the inner optimizer."""
+        """The state: scale, number of good steps since it changed, then the state of the inner optimizer."""
         return _Variables([self.dynamic_scale, self.step_counter, *self.inner_optimizer.variables])
 
     # ---- scaling ---------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class LossScaleOptimizer:
         return loss * ops.cast(self.dynamic_scale, loss.dtype)
 
     def get_scaled_loss(self, loss: Any) -> Any:
-        """As `scale_loss`; of a function, a function."""
+        """The same as `scale_loss`; for a function, a function that returns the scaled loss."""
         return (lambda: self.scale_loss(loss())) if callable(loss) else self.scale_loss(loss)
 
     def get_unscaled_gradients(self, grads: Iterable[Any]) -> list[Any]:
@@ -123,7 +123,7 @@ class LossScaleOptimizer:
         return self.inner_optimizer._iterations
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-        """As `apply_gradients`, with two lists."""
+        """The same as `apply_gradients`, with two lists."""
         replica = replicas.current()
         if replica is None:
             self._apply_once(grads, trainable_variables)
@@ -171,7 +171,7 @@ class LossScaleOptimizer:
     # ---- state -----------------------------------------------------------------------------
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make such an optimizer again."""
+        """The arguments that recreate this optimizer."""
         return {
             "name": self.name,
             "inner_optimizer": serialize(self.inner_optimizer),

@@ -22,13 +22,13 @@ _MOST_PROGRAMS = 64
 
 
 def held(variable: Any) -> Any:
-    """The `tf.Variable` in a variable: Keras has variables of its own, which hold one."""
+    """The `tf.Variable` of a variable: Keras' variables contain one."""
     leaf = leaf_of(variable)
     return variable if leaf is None else leaf
 
 
 def flattened(grads: Sequence[Any]) -> list[Any]:
-    """The tensors of gradients: of sparse ones values and indices."""
+    """The tensors of gradients: of sparse ones, values and indices."""
     flat: list[Any] = []
     for g in grads:
         flat += (as_tensor(g._values), as_tensor(g._indices)) if isinstance(g, IndexedSlices) else (g,)
@@ -41,13 +41,13 @@ class Programs:
     def __init__(self) -> None:
         self._updates = _core.Cache(_MOST_PROGRAMS)
         self._last: Any = None
-        self._engine: Any = None  # that the last step ran on
+        self._engine: Any = None  # the engine of the last step
 
     @property
     def last(self) -> Any:
-        """The program of the last step, if there was nothing to do around it, and the engine is still the same.
+        """The program of the last step, if there was nothing to do besides it, and the engine is still the same.
 
-        `last.step(pairs)` takes the next one in a single native call, or says that it is not such a step.
+        `last.step(pairs)` takes the next step in a single native call, or returns that it cannot.
         """
         return self._last if self._engine is engines.current() else None
 
@@ -62,13 +62,13 @@ class Programs:
         return Programs, ()
 
     def find(self, variables: Sequence[Any], flat: Sequence[Any], option: Any = None) -> Any:
-        """The program for these variables, gradients of these kinds and an option; None if there is none."""
+        """The program for these variables, kinds of gradients, and this option; None if there is none."""
         return self._updates.find((option, engines.current(), [held(v) for v in variables], flat))
 
     def make(
         self, step: Callable[[list[Any]], Any], grads: Sequence[Any], variables: Sequence[Any], option: Any = None
     ) -> Any:  # fmt: skip
-        """The program of `step`, which is traced with symbols for the gradients."""
+        """The program of `step`, traced with symbols for the gradients."""
         update = _traced(step, grads, variables)
         self.keep(update, variables, flattened(grads), option)
         return update
@@ -98,7 +98,7 @@ def _traced(step: Callable[[list[Any]], Any], grads: Sequence[Any], variables: S
         return symbolic(trace.input(t._dims, t.dtype._code))
 
     symbols: list[Any] = []
-    rows: list[tuple[int, int]] = []  # of sparse gradients: where the indices are, and what they are below
+    rows: list[tuple[int, int]] = []  # of sparse gradients: where the indices are, and their limit
     for g, v in zip(grads, variables, strict=True):
         if isinstance(g, IndexedSlices):
             shape = tuple(held(v)._value_shape)

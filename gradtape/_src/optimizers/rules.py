@@ -1,12 +1,12 @@
 """The rules: what each optimizer does with one gradient.
 
-A rule reads like its paper. `update(v, g, slots, lr, step)` is given the value of a variable, its
-gradient (of the same type), the tensors that are kept for the variable from step to step, the
-learning rate, and the number of this step (1, 2, ...). It returns the new value, and sets new
-slots as attributes. `slots(v)` names the slots with their first values. Everything else
-(clipping, decay, averages, sparse gradients, ...) is in `base` and `step`.
+A rule reads like its paper. `update(v, g, slots, lr, step)` gets the value of a variable, its gradient (of
+the same type), the slots (tensors kept for the variable from step to step), the learning rate, and the number
+of this step (1, 2, ...). It returns the new value, and sets new slots as attributes. `slots(v)` returns the
+initial values of the slots by name. Everything else (clipping, decay, averages, sparse gradients, ...) is in
+`base` and `step`.
 
-All constructors take, by name, the arguments of `Optimizer` too.
+All constructors also take the arguments of `Optimizer`, by name.
 """
 
 from __future__ import annotations

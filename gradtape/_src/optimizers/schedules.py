@@ -1,8 +1,8 @@
 """Learning rates that change with the step: `tf.optimizers.schedules`.
 
-A schedule is called with the number of steps done so far, a number or an integer tensor, and
-gives the learning rate. It is plain tensor arithmetic, so optimizers make it part of their
-program. Rates are computed in float32 unless the first rate is a tensor of another type.
+A schedule is called with the number of steps done so far, a number or an integer tensor, and returns the
+learning rate. It is plain tensor arithmetic, so optimizers make it part of their program. Rates are computed
+in float32 unless the first rate is a tensor of another type.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class PiecewiseConstantDecay(_Schedule):
 class PolynomialDecay(_Schedule):
     """From the first to the last rate along `(1 - step / decay_steps) ** power`.
 
-    With `cycle` the end moves on to the next multiple of `decay_steps` once it is passed.
+    With `cycle`, once the end is passed it moves to the next multiple of `decay_steps`.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class CosineDecayRestarts(_Schedule):
 
 
 def serialize(learning_rate_schedule: LearningRateSchedule) -> dict[str, Any]:
-    """A dictionary `deserialize` makes the schedule of again."""
+    """A dictionary from which `deserialize` recreates the schedule."""
     return {
         "module": "keras.optimizers.schedules", "class_name": type(learning_rate_schedule).__name__,
         "config": learning_rate_schedule.get_config(), "registered_name": None,
@@ -247,7 +247,7 @@ def serialize(learning_rate_schedule: LearningRateSchedule) -> dict[str, Any]:
 
 
 def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> LearningRateSchedule:
-    """The schedule a dictionary describes.
+    """The schedule that a dictionary describes.
 
     Raises:
       ValueError: if there is no schedule of that name.

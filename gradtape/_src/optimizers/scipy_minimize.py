@@ -21,7 +21,7 @@ from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.conversion import as_tensor, leaf_of
 
-# What the methods of SciPy use; the others need values only.
+# The methods of SciPy that use gradients and Hessians; the others need values only.
 _GRADIENT = frozenset(
     ("cg", "bfgs", "newton-cg", "l-bfgs-b", "tnc", "slsqp", "dogleg", "trust-ncg", "trust-krylov", "trust-exact",
      "trust-constr")
@@ -44,7 +44,7 @@ def scipy_minimize(
     """Minimizes a function with `scipy.optimize.minimize` and exact derivatives.
 
     Args:
-      fun: what to minimize: from `x0` (of the same structure) to a tensor of one element. A function
+      fun: the function to minimize, from `x0`'s structure to a tensor of one element. A function
         without parameters reads the variables in `x0` itself.
       x0: where to start: a tensor, array or variable, or a nest of them. Variables hold the result
         afterwards.
@@ -54,14 +54,14 @@ def scipy_minimize(
         `fun`, or `NonlinearConstraint`; their derivatives come from the tape. `LinearConstraint` as it is.
       tol: when to stop.
       callback: called after each iteration, with the present `x`.
-      options: of the method.
+      options: the options of the method.
       compiled: whether `fun` is traced (see `tf.function`), or runs as Python code each time.
 
     Returns:
       SciPy's result; its `x` has the structure of `x0`.
 
     Raises:
-      ValueError: if `fun` does not give a number, or is not connected to `x0`.
+      ValueError: if `fun` does not return a number, or is not connected to `x0`.
 
     >>> import gradtape as tf
     >>> def rosenbrock(x):
@@ -96,9 +96,9 @@ def scipy_minimize(
     with Progress("scipy_minimize", unit="evaluations") as progress:
 
         def evaluated(x: np.ndarray) -> Any:
-            found = evaluate(x)
-            progress.step(note=f"{found[0] if 'jac' in derivatives else found:.6g}")
-            return found
+            value = evaluate(x)
+            progress.step(note=f"{value[0] if 'jac' in derivatives else value:.6g}")
+            return value
 
         result = scipy.optimize.minimize(
             evaluated,
@@ -116,11 +116,11 @@ def scipy_minimize(
     return result
 
 
-# ---- where ----------------------------------------------------------------------------------------
+# ---- the unknowns ---------------------------------------------------------------------------------
 
 
 class _Place:
-    """The unknowns: a nest of tensors and variables, and the flat vector they stand for."""
+    """The unknowns: a nest of tensors and variables, and the flat vector that represents them."""
 
     def __init__(self, x0: Any) -> None:
         self.x0 = x0
@@ -167,7 +167,7 @@ def _floating(x: Any) -> Any:
     return x if x.dtype.is_floating else ops.cast(x, "float64")
 
 
-# ---- what -----------------------------------------------------------------------------------------
+# ---- the function ---------------------------------------------------------------------------------
 
 
 class _Target:
@@ -197,7 +197,7 @@ class _Target:
         y = _floating(ops.convert_to_tensor(y))
         if self.scalar and int(np.prod(y.shape)) != 1:
             raise ValueError(
-                f"scipy_minimize: the function must give a number; got a tensor of shape {list(y.shape)}. "
+                f"scipy_minimize: the function must return a number; got a tensor of shape {list(y.shape)}. "
                 "Hint: tf.reduce_sum, or tf.reduce_mean."
             )
         return ops.reshape(y, []) if self.scalar else ops.reshape(y, [-1])

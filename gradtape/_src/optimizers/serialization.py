@@ -44,7 +44,7 @@ def get(identifier: Any) -> Optimizer:
 
 
 def serialize(optimizer: Optimizer) -> dict[str, Any]:
-    """A dictionary that `deserialize` makes the optimizer of again, without its state."""
+    """A dictionary from which `deserialize` recreates the optimizer, without its state."""
     return {
         "module": "keras.optimizers", "class_name": type(optimizer).__name__,
         "config": optimizer.get_config(),
@@ -53,7 +53,7 @@ def serialize(optimizer: Optimizer) -> dict[str, Any]:
 
 
 def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Optimizer:
-    """The optimizer a dictionary describes."""
+    """The optimizer that a dictionary describes."""
     name = config["class_name"]
     cls = (custom_objects or {}).get(name) or _CLASSES.get(name.lower())
     if cls is None:

@@ -1,9 +1,8 @@
 """What one step of an optimizer computes, and its native program.
 
 `take` is the step in tensor arithmetic: scaling, accumulation, clipping, decay, the rule, averages,
-constraints, the counter. It runs while a trace is open: that of a user's `tf.function`, or one
-of its own, of which `run` makes the program that later steps run; or at once and seen by the
-tapes, when one of them follows assignments.
+constraints, the counter. It runs in a trace: that of a user's `tf.function`, or one of its own, from which
+`run` makes the program of later steps. If a tape follows assignments, it runs at once, and tapes record it.
 """
 
 from __future__ import annotations
@@ -90,14 +89,14 @@ def unzip(grads_and_vars: Iterable[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
     """The gradients and the variables of `apply_gradients`.
 
     Raises:
-      ValueError: if there is no pair; it begins as TensorFlow's.
-      TypeError: if something else than pairs is given, or the variables stand first.
+      ValueError: if there is no pair; the message begins like TensorFlow's.
+      TypeError: if something other than pairs is given, or the variables come first.
     """
     pairs = list(grads_and_vars)
     if not pairs:
         raise ValueError(
             "not enough values to unpack (expected 2, got 0): apply_gradients was given an empty list of pairs. "
-            "Hint: a zip or a generator is used up once it was gone through; pairs = list(zip(gradients, variables)) is not."
+            "Hint: a zip or a generator is used up after one pass; pairs = list(zip(gradients, variables)) is not."
         )
     for pair in pairs:
         if not isinstance(pair, Sequence) or len(pair) != 2:
@@ -109,12 +108,12 @@ def unzip(grads_and_vars: Iterable[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
     grads, variables = zip(*pairs)  # noqa: B905
     turned = [hasattr(g, "assign") and v is not None and not hasattr(v, "assign") for g, v in pairs]
     if all(turned):
-        raise TypeError(f"{_PAIRS}; got variables in the place of gradients: the other way round.")
+        raise TypeError(f"{_PAIRS}; got variables in the place of gradients. Hint: swap them.")
     return grads, variables
 
 
 def set_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
-    """Gives variables their values: all of them, or none.
+    """Sets variables to values: all of them, or none.
 
     Raises:
       ValueError: if there are more or fewer values than variables, or one has another shape.
@@ -134,7 +133,7 @@ def set_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
 
 
 def require_variables(things: Iterable[Any]) -> None:
-    """Raises a TypeError for what is no variable."""
+    """Raises a TypeError for anything that is not a variable."""
     for v in things:
         if not isinstance(v, _core.Variable):
             raise TypeError(
@@ -146,7 +145,7 @@ def require_variables(things: Iterable[Any]) -> None:
 
 
 def want_scale(name: str, value: Any) -> None:
-    """Raises a ValueError for a scale of the loss that gradients cannot be divided by; None is none."""
+    """Raises a ValueError for a loss scale that gradients cannot be divided by; None means no scale."""
     if value is not None and not 0 < float(value) < float("inf"):
         raise ValueError(f"`{name}` must be a number above zero. Received: {name}={value}")
 
@@ -172,12 +171,12 @@ def _check_rows(v: Any, indices: np.ndarray) -> None:
 
 
 def mapped(f: Any, g: Any) -> Any:
-    """A gradient with `f` of its values, or of those of its rows."""
+    """A gradient with `f` applied to its values; of a sparse gradient, to the values of its rows."""
     return IndexedSlices(f(g.values), g.indices, g._dense_shape) if isinstance(g, IndexedSlices) else f(g)
 
 
 def clipped(opt: Optimizer, grads: list[Any]) -> list[Any]:
-    """The gradients with bounded norms or values, as the optimizer says."""
+    """The gradients with their norms or values clipped, according to the optimizer's options."""
     if opt.clipnorm:
         return [ops.clip_by_norm(summed_rows(g), opt.clipnorm) for g in grads]
     if opt.clipvalue:
@@ -188,10 +187,10 @@ def clipped(opt: Optimizer, grads: list[Any]) -> list[Any]:
 
 
 def summed_rows(g: Any) -> Any:
-    """A sparse gradient in which no row occurs twice; in the place of repeated rows stand zeros.
+    """A sparse gradient in which no row occurs twice; zeros take the place of repeated rows.
 
-    The number of rows stays, so that shapes are known: repeats are found by sorting, added up,
-    and leave zero rows behind, which belong to a row that is there anyway.
+    The number of rows stays the same, so that shapes are known: repeated rows are found by sorting and added
+    up, and the zero rows in their place belong to a row that is there anyway.
     """
     if not isinstance(g, IndexedSlices) or g.values.shape[0] < 2:
         return g
@@ -215,11 +214,11 @@ def take(
     """One step, in tensor arithmetic.
 
     Args:
-      grads, variables: what `Optimizer._prepare` gives.
+      grads, variables: the results of `Optimizer._prepare`.
       updating: with accumulation, whether this call updates; None if only the counter knows.
-      inline: whether this is part of a function of the user's.
-      constrain: whether the constraints of the variables are part of it.
-      clip: whether gradients are clipped, unless they are accumulated; replicas clip theirs before.
+      inline: whether this is part of a user's function.
+      constrain: whether to apply the constraints of the variables.
+      clip: whether gradients are clipped, unless they are accumulated; replicas clip their own before.
     """
     # For a tape that follows assignments, a step is part of the program.
     with unrecorded() if _core.assign_tracker() is None else nullcontext():
@@ -283,7 +282,7 @@ def _decays(opt: Optimizer, v: Any) -> bool:
 
 def update_variable(opt: Optimizer, g: Any, v: Any, lr: Any) -> None:
     """Applies the rule of the optimizer to one variable and its slots."""
-    # Halves are too coarse for the rules (0.999 is 1 in bfloat16): they compute in float32.
+    # Half precision is too coarse for the rules (0.999 is 1 in bfloat16), so they compute in float32.
     dtype = "float32" if v.dtype in (dtypes.float16, dtypes.bfloat16) else v.dtype
     lr, number = ops.cast(lr, dtype), _number(opt, dtype)
     g = mapped(lambda x: ops.cast(x, dtype), g)
@@ -303,7 +302,7 @@ def update_variable(opt: Optimizer, g: Any, v: Any, lr: Any) -> None:
         if rows is None:
             x.assign(ops.cast(new, x.dtype))
         else:
-            # The difference, so that the zero rows that stand for repeats add nothing.
+            # Assigns by adding the difference, so that the zero rows in place of repeats add nothing.
             x.assign(
                 ops.tensor_scatter_add(x._read(), ops.expand_dims(rows, -1), ops.cast(new - old, x.dtype))
             )
@@ -320,7 +319,7 @@ def update_variable(opt: Optimizer, g: Any, v: Any, lr: Any) -> None:
 def _accumulate(
     opt: Optimizer, grads: list[Any], variables: Sequence[Any], lr: Any, updating: bool | None
 ) -> None:
-    """Adds the gradients up; every k-th time their mean makes an update."""
+    """Adds up gradients; every k-th call applies their mean."""
     k = opt.gradient_accumulation_steps or 1
     sums = [opt._slots[id(v)]["gradient_accumulator"] for v in variables]
     total = [
@@ -350,7 +349,7 @@ def _accumulate(
 
 
 def _average(opt: Optimizer) -> None:
-    """The moving averages, and every so often the variables set to them."""
+    """Updates the moving averages, and every so often sets the variables to them."""
     count = opt.iterations
     for v in opt._trainable_variables:
         average = opt._slots[id(v)]["average"]
@@ -366,7 +365,7 @@ def _average(opt: Optimizer) -> None:
 
 
 def run(opt: Optimizer, grads: Sequence[Any], variables: Sequence[Any]) -> None:
-    """Takes a step with a program. With accumulation there is one that updates and one that does not."""
+    """Takes a step with a program. With accumulation there are two: one that updates and one that does not."""
     programs, k = opt._programs, opt.gradient_accumulation_steps
     updating = (int(opt._iterations.numpy()) + 1) % k == 0 if k else None
     flat = flattened(grads)
@@ -400,6 +399,6 @@ def _compiled(opt: Optimizer, grads: Sequence[Any], variables: Sequence[Any], up
     except Exception:
         if opt._constrain_after or all(v.constraint is None for v in variables):
             raise
-        # Perhaps a constraint that computes with NumPy: it runs after the program.
+        # A constraint may compute with NumPy: it runs after the program.
         opt._constrain_after = True
         return traced()

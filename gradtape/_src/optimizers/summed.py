@@ -1,4 +1,4 @@
-"""A step of an optimizer in one of several replicas: gradients are added up over all of them, and applied once."""
+"""A step of an optimizer on one of several replicas: gradients are summed over all of them and applied once."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ def in_replica(
     apply: Callable[[list], None],
     aggregate: bool = True,
 ) -> None:
-    """Takes the step of all replicas, when each of them has come to it.
+    """Takes the step of all replicas, once each of them has reached it.
 
     Args:
       replica: its context, from `base.replicas.current()`.
-      grads: its gradients; None where a variable has none, in all replicas.
-      clip: what happens to gradients before they are added up.
-      apply: the step itself, with the sums.
-      aggregate: False, if the gradients are sums already, and the same in all replicas.
+      grads: its gradients; None where a variable has none, on all replicas.
+      clip: applied to the gradients before they are summed.
+      apply: takes the step, given the sums.
+      aggregate: False if the gradients are sums already, the same on all replicas.
     """
     present = [i for i, g in enumerate(grads) if g is not None]
     if not present:
-        apply(list(grads))  # says that there are none
+        apply(list(grads))  # raises the error for no gradients
         return
 
     def once(strategy: Any, parts: list) -> None:

@@ -1,4 +1,4 @@
-"""Initializers: objects that make the first value of a variable from its shape.
+"""Initializers: objects that compute the first value of a variable from its shape.
 
 Two families with TensorFlow's names. `tf.random_normal_initializer` and its four siblings are
 the functions of the core API; `tf.initializers.*` (`GlorotUniform`, ...) are those Keras
@@ -29,9 +29,9 @@ def _tf() -> Any:
 
 
 class Initializer:
-    """The base: `initializer(shape, dtype)` gives a tensor.
+    """The base: `initializer(shape, dtype)` returns a tensor.
 
-    Subclasses say how in `_make(shape, dtype)` and keep their arguments in `_config`.
+    Subclasses define `_make(shape, dtype)` and keep their arguments in `_config`.
     """
 
     _default_dtype: dtypes.DType | None = dtypes.float32
@@ -110,7 +110,7 @@ class constant_initializer(Initializer):
       support_partition: accepted for TensorFlow's sake.
 
     Raises:
-      TypeError: if `value` is no scalar, list, tuple or array.
+      TypeError: if `value` is not a scalar, list, tuple or array.
     """
 
     _default_dtype: dtypes.DType | None = None  # TensorFlow takes the dtype from the value
@@ -131,7 +131,7 @@ class constant_initializer(Initializer):
 
 
 class Constant(constant_initializer):
-    """As `constant_initializer`, but float32 if no dtype is asked for, as in Keras."""
+    """The same as `constant_initializer`, but float32 by default, as in Keras."""
 
     _default_dtype = dtypes.float32
 
@@ -143,12 +143,12 @@ _seed_of_others: list[Callable[[], int | None]] = []
 
 
 def seed_initializers_by(draw: Callable[[], int | None]) -> None:
-    """Makes `draw` choose the first seed of initializers that have none, as Keras does; None turns that off."""
+    """Makes `draw` choose the first seed of initializers that have none, as Keras does; None turns this off."""
     _seed_of_others[:] = [draw]
 
 
 class _Random(Initializer):
-    """An initializer that draws, with a `seed` or without."""
+    """An initializer that draws random values, with a `seed` or without."""
 
     seed: int | None
     _is_of_keras = True
@@ -162,7 +162,7 @@ class _Random(Initializer):
         seed = self._default if self.seed is None else self.seed
         if seed is None:
             return getattr(random, kind)(shape, a, b, dtype)
-        # [seed, 0] is what TensorFlow and Keras make of an integer seed: the same values.
+        # TensorFlow and Keras turn an integer seed into [seed, 0], so this gives the same values.
         return getattr(random, f"stateless_{kind}")(shape, [seed, 0], a, b, dtype)
 
     def _need_floating(self, dtype: dtypes.DType) -> None:
@@ -263,7 +263,7 @@ def _fans(shape: list[int]) -> tuple[float, float]:
 
 
 class _Scaled(VarianceScaling):
-    """A named `VarianceScaling`, of which only the seed can be chosen."""
+    """A named `VarianceScaling`, for which only the seed can be chosen."""
 
     _fixed: tuple[float, str, str]
 
@@ -352,13 +352,13 @@ class Orthogonal(_Random):
 
 
 class random_normal_initializer(RandomNormal):
-    """As `RandomNormal`, whatever Keras' seed."""
+    """The same as `RandomNormal`, but independent of Keras' seed."""
 
     _is_of_keras = False
 
 
 class random_uniform_initializer(RandomUniform):
-    """As `RandomUniform`, whatever Keras' seed."""
+    """The same as `RandomUniform`, but independent of Keras' seed."""
 
     _is_of_keras = False
 
@@ -386,7 +386,7 @@ def get(identifier: Any) -> Any:
     """An initializer from its name, class, config or itself; None stays None.
 
     Raises:
-      ValueError: if there is none of that name.
+      ValueError: if there is no initializer of that name.
 
     >>> from gradtape._src.state import initializers
     >>> initializers.get("he_normal")

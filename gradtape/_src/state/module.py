@@ -1,9 +1,8 @@
 """`Module`: an object that finds its variables, and those of the modules inside it.
 
-Found by reflection when asked, over the attributes sorted by name: nothing is registered
-and nothing has to be declared. Variables and modules of other libraries (a Keras layer, say)
-are recognised by the attributes of their class, so this module needs neither the native core
-nor Keras.
+They are found by reflection when asked for, over the attributes sorted by name: nothing is registered or
+declared. Variables and modules of other libraries, such as Keras layers, are recognised by the attributes of
+their class, so this module needs neither the native core nor Keras.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Module(AutoTrackable):
       name: a Python identifier; by default the class name in snake case.
 
     Raises:
-      ValueError: if `name` is no identifier.
+      ValueError: if `name` is not an identifier.
 
     >>> from gradtape._src.state.module import Module
     >>> class Block(Module):
@@ -56,7 +55,7 @@ class Module(AutoTrackable):
                 f"such as 'my_block'; got {name!r}."
             )
         self._name = name
-        # Taken now: a module made inside another module's scope keeps that prefix.
+        # Opened now: a module made inside another module's scope keeps that prefix.
         with scopes.name_scope(name) as scope:
             self._name_scope = scopes.name_scope(scope)
 
@@ -136,14 +135,14 @@ class Module(AutoTrackable):
 
         @functools.wraps(method)
         def method_with_name_scope(self: Module, *args: Any, **kwargs: Any) -> Any:
-            with copy(self.name_scope):  # nothing else refers to the scope, so it is left in any case
+            with copy(self.name_scope):  # a copy of its own, so the scope is left in any case
                 return method(self, *args, **kwargs)
 
         return method_with_name_scope
 
 
 class _Walk:
-    """One pass over a tree of modules: what to look for and what was seen."""
+    """One pass over a tree of modules: what it looks for, and what it has seen."""
 
     def __init__(
         self,
@@ -216,7 +215,7 @@ class _Walk:
         return (path, leaf) if self.with_path else leaf
 
 
-# --- what is what ------------------------------------------------------------------------------
+# --- predicates --------------------------------------------------------------------------------
 # Looked up on the class, never on the object: reading a property of an unknown object may run its code.
 
 

@@ -63,7 +63,7 @@ class Scatters(Trackable):
             self._set(combine(value, places, updates))
 
     def load(self, value: Any, session: Any = None) -> None:
-        """As `assign`, without a result."""
+        """The same as `assign`, without a result."""
         self.assign(value)
 
     def count_up_to(self, limit: int) -> _core.Tensor:
@@ -83,7 +83,7 @@ class Scatters(Trackable):
         return self._scattered(UPDATE, sparse_delta, "scatter_update")
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Adds an IndexedSlices; a row named twice is added to twice."""
+        """Adds an IndexedSlices; a row named twice is added twice."""
         return self._scattered(ADD, sparse_delta, "scatter_add")
 
     def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:

@@ -5,8 +5,8 @@ for the tape and changes it in place where nothing else holds it: `assign`, `ass
 `shape`, `dtype`, `trainable` and all operators are there. `Variable` adds the rest: construction, repr and Python's
 special methods; `scatters.py` has updates of parts of the value.
 
-A subclass of `Variable` itself has no native part, as in TensorFlow: its objects are variables to `isinstance` and
-define their value (`value`) themselves, for where they are used as tensors.
+A subclass of `Variable` itself has no native part, as in TensorFlow: its objects are variables to
+`isinstance`, and define `value` themselves, which is used wherever they serve as tensors.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _VariableType(abc.ABCMeta):
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """What `inspect.signature` says of a class of variables: the arguments of `__init__`."""
+        """What `inspect.signature` returns for a class of variables: the arguments of `__init__`."""
         of = inspect.signature(cls.__init__)  # type: ignore[misc]
         return of.replace(parameters=list(of.parameters.values())[1:])
 
@@ -206,7 +206,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
         if not declared.is_fully_defined():
             self._declared = declared
 
-    # ---- what it is ---------------------------------------------------------------------------
+    # ---- properties -------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -220,12 +220,12 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
 
     @property
     def synchronization(self) -> VariableSynchronization:
-        """As given."""
+        """The mode that was given."""
         return self._synchronization
 
     @property
     def aggregation(self) -> VariableAggregation:
-        """As given."""
+        """The mode that was given."""
         return self._aggregation
 
     @property
@@ -240,7 +240,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
 
     @property
     def handle(self) -> Variable:
-        """The variable itself: where TensorFlow code names a variable's resource."""
+        """The variable itself: TensorFlow code uses it for a variable's resource."""
         return self
 
     @property
@@ -255,7 +255,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
 
     @property
     def op(self) -> Any:
-        """In a function that is traced the op of its value; undefined otherwise, as in TensorFlow's eager mode."""
+        """In a traced function, the op of its value; undefined otherwise, as in TensorFlow's eager mode."""
         return self.read_value().op
 
     @property
@@ -272,7 +272,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
         return f"{self._shared_name}_{self._uid}"
 
     def get_shape(self) -> TensorShape:
-        """As `shape`."""
+        """The same as `shape`."""
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
@@ -303,15 +303,15 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
         return _of_subclass(self)
 
     def read_value(self) -> _core.Tensor:
-        """As `value`."""
+        """The same as `value`."""
         return self.value()
 
     def initialized_value(self) -> _core.Tensor:
-        """As `value`."""
+        """The same as `value`."""
         return self.value()
 
     def read_value_no_copy(self) -> _core.Tensor:
-        """As `value`."""
+        """The same as `value`."""
         return self.value()
 
     def eval(self, session: Any = None) -> Any:
@@ -365,7 +365,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
 
     _repr_html_ = above.shown
 
-    # What the native part has; the rest is up to a class without it.
+    # Methods of the native part; classes without it may define them.
 
     if not TYPE_CHECKING:
         assign, assign_add, assign_sub = map(_abstract, ("assign", "assign_add", "assign_sub"))
@@ -486,7 +486,7 @@ for _name in _core.Tensor.OVERLOADABLE_OPERATORS:
 class ResourceVariable(_Native, Variable):
     """A variable with a value: what `tf.Variable(...)` makes."""
 
-    # `trainable` cannot be set in TensorFlow, so programs that freeze variables set what is behind it there.
+    # `trainable` cannot be set in TensorFlow, so programs that freeze variables set this private attribute.
     _trainable = _core.Variable.trainable
 
     def value(self) -> _core.Tensor:
@@ -495,7 +495,7 @@ class ResourceVariable(_Native, Variable):
         return ops.identity(self._read())
 
 
-# The arguments in TensorFlow's order, as `variable_creator_scope` hands them on.
+# The arguments in TensorFlow's order, as `variable_creator_scope` passes them on.
 _DEFAULTS: dict[str, Any] = {
     "initial_value": None, "trainable": None, "validate_shape": True, "caching_device": None, "name": None,
     "variable_def": None, "dtype": None, "import_scope": None, "constraint": None,
@@ -537,24 +537,24 @@ def variable_proxy(variable: Variable) -> Variable:
 
     It has the value of the variable until `forget_values`, for initial values that are computed while tracing.
     """
-    made: Any = ResourceVariable.__new__(ResourceVariable)
-    made._set(variable._peek())
-    made._handle_name, made.trainable, made._declared = (
+    proxy: Any = ResourceVariable.__new__(ResourceVariable)
+    proxy._set(variable._peek())
+    proxy._handle_name, proxy.trainable, proxy._declared = (
         variable._handle_name,
         variable.trainable,
         variable._declared,
     )
-    made.is_proxy = True
+    proxy.is_proxy = True
     for attribute in ("_constraint", "_synchronization", "_aggregation"):
         if attribute in vars(variable):
-            setattr(made, attribute, vars(variable)[attribute])
-    return made
+            setattr(proxy, attribute, vars(variable)[attribute])
+    return proxy
 
 
 def forget_values(proxies: Iterable[Any]) -> None:
     """Removes the values of proxies once the trace is done: reading one outside of a trace is an error."""
-    for made in proxies:
-        made._set(_core.symbolic(tuple(made._value_shape), made.dtype._code, None))
+    for proxy in proxies:
+        proxy._set(_core.symbolic(tuple(proxy._value_shape), proxy.dtype._code, None))
 
 
 def _in_place(operator: str, instead: str) -> RuntimeError:

@@ -30,7 +30,7 @@ class VariableSpec(TypeSpec):
 
     @property
     def value(self) -> Any:
-        """How the argument is listed in a signature."""
+        """The form of the argument in a signature."""
         return self
 
     def cast(self, value: Any) -> Any:
@@ -44,7 +44,7 @@ class VariableSpec(TypeSpec):
 
     @property
     def value_type(self) -> type[Variable]:
-        """The class of what is described."""
+        """The class of the values it describes."""
         return Variable
 
     @classmethod
@@ -56,7 +56,7 @@ class VariableSpec(TypeSpec):
         return self.shape, self.dtype, self.trainable, self.alias_id
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether a variable, or one of such a spec, fits: by type and shape."""
+        """Whether a variable, or another spec, is compatible: by type and shape."""
         return (
             isinstance(spec_or_value, (VariableSpec, Variable))
             and self.dtype is spec_or_value.dtype

@@ -1,4 +1,4 @@
-"""`gradtape._src.tapes.primitive`: a user-defined op, written in Python.
+"""`tf.primitive`: a user-defined op, written in Python.
 
 It joins the op table: tapes record it as one call, functions hold it as one node, batching runs it
 over new axes, and `gradtape.testing.check_op` checks it like any other op. What it needs besides its
@@ -273,9 +273,9 @@ class Primitive(PythonOp):
         if _core.is_recording() and any(map(_core.is_tracked, tensors)):
             loose = [r for r in grads if isinstance(r, _core.Tensor) and not _core.is_tracked(r)]
             if loose and not self._is_made_of_ops(tensors, len(operands), attrs):
-                wanted = [_dense(r, x) for r, x in zip(grads, operands, strict=True) if _has_gradient(x)]
-                self.record_last(wanted, tensors, len(operands), attrs)
-                dense = iter(wanted)
+                dense_grads = [_dense(r, x) for r, x in zip(grads, operands, strict=True) if _has_gradient(x)]
+                self.record_last(dense_grads, tensors, len(operands), attrs)
+                dense = iter(dense_grads)
                 grads = [next(dense) if _has_gradient(x) else None for x in operands]
         return tuple(grads)
 
@@ -312,7 +312,7 @@ class Primitive(PythonOp):
         if self.expand(specs, tuple(attrs)) is None:
             raise LookupError(
                 f"{self.name}: it has no gradient, because its forward is not made of ops. Hint: pass vjp= or jvp= to "
-                "gradtape._src.tapes.primitive, or vjp=None to make it a constant."
+                "tf.primitive, or vjp=None to make it a constant."
             )
         xs = [ops.identity(x) for x in operands]
         sources = [x for x in xs if _has_gradient(x)]
@@ -323,7 +323,7 @@ class Primitive(PythonOp):
         return [next(grads) if _has_gradient(x) else None for x in xs]
 
     def _checked(self, grads: Any, operands: Sequence[Any]) -> list:
-        """One gradient per operand, as tensors of its type and a shape that fits."""
+        """One gradient per operand, as tensors of the operand's type and of a shape that fits."""
         several = isinstance(grads, (tuple, list)) and not isinstance(grads, IndexedSlices)
         if not several and len(operands) == 1:
             grads = [grads]
@@ -363,17 +363,17 @@ class Primitive(PythonOp):
         except Exception:
             if self._is_made_of_ops(tensors, n, attrs):
                 raise
-        wanted = [k for k, x in enumerate(operands) if _has_gradient(x)]
+        sources = [k for k, x in enumerate(operands) if _has_gradient(x)]
 
         def run(*values: Any) -> list:
             with aside():
                 g, xs, out = self._packed(values, n)
                 grads = self._checked(self._vjp(g, xs, out, attrs), xs)
-                return [_dense(grads[k], xs[k]) for k in wanted]
+                return [_dense(grads[k], xs[k]) for k in sources]
 
         op = _Gradient(self, run, n, attrs)
-        results = op(tensors, [(tuple(operands[k].shape), operands[k].dtype._code) for k in wanted])
-        grad_of = dict(zip(wanted, results, strict=True))
+        results = op(tensors, [(tuple(operands[k].shape), operands[k].dtype._code) for k in sources])
+        grad_of = dict(zip(sources, results, strict=True))
         return tuple(grad_of.get(k) for k in range(n))
 
     def _is_made_of_ops(self, tensors: Sequence[Any], n: int, attrs: Sequence[Any]) -> bool:

@@ -142,10 +142,9 @@ def _of_kind(kind: type, g: Any, like: Any) -> Any:
 
 
 def _want_nothing(g: Any) -> None:
-    """Checks a derivative that did not exist in the trace: a loop yields zeros for everything inside it.
+    """Checks that a derivative which was None in the trace is zero now: a loop yields zeros for everything inside it.
 
-    Symbols are not looked at: sizes that come for the first time run on tensors.
-    """
+    Only tensors with values are checked."""
     if g._symbol is None and g.numpy().any():
         raise RuntimeError(
             "a derivative exists in this run that the trace of the function did not know of; the code after it was traced "

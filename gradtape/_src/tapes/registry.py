@@ -2,8 +2,8 @@
 
 TensorFlow looks up the gradient of an op by the name of its type. In gradtape an op's rule is in its row of
 the op table, and user functions have `tf.custom_gradient`. A registered gradient is selected by
-`gradtape._src.tapes.primitive(..., vjp="Name")` and has TensorFlow's form: `gradient(op, *cotangents)`, where
-`op.inputs`, `op.outputs` and `op.get_attr(name)` are those of the call.
+`tf.primitive(..., vjp="Name")` and has TensorFlow's form: `gradient(op, *cotangents)`, where `op.inputs`,
+`op.outputs` and `op.get_attr(name)` are those of the call.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _register(op_type: str, f: Callable | None, frame: Any) -> None:
 
 
 def _row_of(op_type: str) -> str | None:
-    """The row of the op table with this op: TensorFlow's `MatMul` is `matmul` here."""
+    """The row of the op table for this op: TensorFlow's `MatMul` is `matmul` here."""
     plain = op_type.lower()
     row = next((row for name, row in TABLE.items() if name.replace("_", "") == plain), None)
     return None if row is None else f"the op table, row {row.name!r}"

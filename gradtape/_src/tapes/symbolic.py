@@ -1,7 +1,7 @@
 """`tf.gradients` and `tf.hessians`: derivatives of a graph while it is traced, without a tape.
 
 The trace of a function holds every op that was called. So the part between `xs` and `ys` is replayed
-on a new tape, call by call, and the tape is asked for the gradient.
+on a new tape, call by call, and the tape is requested the gradient.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def gradients(
       grad_ys: weights of `ys`, one for each; None stands for ones.
       name, gate_gradients, aggregation_method: accepted, without effect.
       stop_gradients: tensors that count as constants.
-      unconnected_gradients: "none" or "zero": the gradient of an x that `ys` does not depend on.
+      unconnected_gradients: "none" or "zero": the gradient of an x on which `ys` does not depend.
 
     Returns:
       A list with one gradient for each of `xs`.

@@ -518,7 +518,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         Args:
           target: what the gradients are of.
           sources: variables or watched tensors in any structure; by default all watched variables.
-          optimizer: what will apply the gradients of these variables: the ratio is then that of its update to the
+          optimizer: what will apply the gradients to these variables: the ratio is then that of its update to the
             weights. A step is tried and taken back.
 
         Returns:

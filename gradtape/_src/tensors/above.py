@@ -1,8 +1,8 @@
 """Late access to packages above this one, for tensors and the lowest ops.
 
-Converting, indexing and printing tensors uses ops, and the rules of the simplest ops use other ops. They cannot import
-modules that import them, so they look them up here when they are called: `ops` registers itself while `import gradtape`
-runs, the others are imported on first use.
+Converting, indexing and printing tensors uses ops, and the rules of the simplest ops use other ops. They cannot
+import modules that import them, so they look them up here when they are called: `ops` registers itself while
+`import gradtape` runs, the others are imported on first use.
 """
 
 from __future__ import annotations
@@ -30,5 +30,5 @@ def __getattr__(name: str) -> Any:
 
 
 def shown(self: Any) -> str | None:
-    """What a notebook shows of a value: the `_repr_html_` of all classes that have one. None: what `repr` says."""
+    """The HTML that a notebook shows for a value: the `_repr_html_` of all classes that have one. None: use `repr`."""
     return __getattr__("notebook").html(self)

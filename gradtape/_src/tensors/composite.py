@@ -20,9 +20,9 @@ class CompositeTensor:
 
     __slots__ = ()
 
-    # `nest` splits it into its tensors where it expands composites.
+    # `nest` splits it into its tensors when it expands composites.
     _is_composite = True
-    # What `tf.is_tensor` says of it: True of sparse and ragged tensors.
+    # The answer of `tf.is_tensor`: True for sparse and ragged tensors.
     _is_tensor = False
 
     @property
@@ -39,7 +39,7 @@ class CompositeTensor:
         return []
 
     def _printed(self, summarize: int, text: Callable[[Any], str]) -> str:
-        """What `tf.print` prints: `text` gives the text of a tensor, `summarize` as there."""
+        """The text that `tf.print` prints: `text` formats a tensor, `summarize` is the argument of `tf.print`."""
         return repr(self)
 
     def _convert_variables_to_tensors(self) -> Any:
@@ -54,7 +54,7 @@ class CompositeTensorGradient:
     """Which tensors of a value have gradients: TensorFlow's protocol, a class attribute `__composite_gradient__`."""
 
     def get_gradient_components(self, value: Any) -> Any:
-        """The tensors that are differentiated, or differentiated with respect to: a nest."""
+        """The tensors that are differentiated, or that gradients are taken with respect to: a nest."""
         raise NotImplementedError(f"{type(self).__name__}.get_gradient_components()")
 
     def replace_gradient_components(self, value: Any, component_grads: Any) -> Any:
@@ -63,7 +63,7 @@ class CompositeTensorGradient:
 
 
 class WithValuesCompositeTensorGradient(CompositeTensorGradient):
-    """Gradients of a value that has `values` and `with_values`."""
+    """Gradients of values that have `values` and `with_values`."""
 
     def get_gradient_components(self, value: Any) -> Any:
         """The values."""

@@ -1,8 +1,8 @@
 """Values of any kind as tensors.
 
-`as_tensor` is what functions use for their tensor arguments. It calls `convert`, which the core also calls for operands
-of types it does not know; `tf.convert_to_tensor` adds TensorFlow's rules about types. `read` and `leaf_of` are for
-values that may be variables: the value, and the object that tapes track.
+`as_tensor` is the function for tensor arguments. It calls `convert`, which the core also calls for operands of
+types that it does not know; `tf.convert_to_tensor` adds TensorFlow's rules about types. `read` and `leaf_of` are
+for values that may be variables: the value, and the object that tapes track.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ def dtype_code(value: Any) -> int:
     return dtype._code
 
 
-# ---- what is not a tensor yet ----
+# ---- conversion ------
 
 
 def convert(value: Any, code: int = -1) -> _core.Tensor:
     """Any value as a tensor; of type number `code` unless that is -1."""
     if isinstance(value, (_core.Tensor, _core.Variable)):
-        wanted = dtypes.BY_CODE[code].name
+        requested = dtypes.BY_CODE[code].name
         raise ValueError(
-            f"Tensor conversion requested dtype {wanted} for Tensor with dtype {value.dtype.name}: "
+            f"Tensor conversion requested dtype {requested} for Tensor with dtype {value.dtype.name}: "
             f"{value!r}. "
-            f"Hint: tf.cast(x, tf.{wanted})."
+            f"Hint: tf.cast(x, tf.{requested})."
         )
     if isinstance(value, (list, tuple)):
         return _from_sequence(value, code)
@@ -97,8 +97,8 @@ def _from_text(value: Any, code: int) -> _core.Tensor:
     )
 
 
-# What `register` was given: (priority, class, function), in the order in which they are asked. The classes have them
-# as `__tf_tensor__`, the method by which an object of any class says what tensor it is.
+# Registered functions: (priority, class, function), in the order in which they are tried. The classes get them as
+# `__tf_tensor__`, the method by which an object of any class converts itself to a tensor.
 _registered: list[tuple[int, type, Callable]] = []
 
 
@@ -106,14 +106,14 @@ def register(base_type: Any, conversion_func: Callable, priority: int = 100) -> 
     """Registers a function that converts values of a class to tensors wherever a tensor is expected.
 
     Args:
-      base_type: a class, or a tuple of them; subclasses count, too.
-      conversion_func: `(value, dtype=None, name=None, as_ref=False)` gives a tensor, or NotImplemented to leave the
-        value to the next one.
-      priority: functions with smaller numbers are asked first.
+      base_type: a class, or a tuple of them; subclasses are included.
+      conversion_func: `(value, dtype=None, name=None, as_ref=False)` returns a tensor, or NotImplemented to leave
+      the value to the next function.
+      priority: functions with smaller numbers are tried first.
 
     Raises:
-      TypeError: if an argument is not a class or function, for numbers and arrays, and for C classes that attributes
-        cannot be added to.
+      TypeError: if an argument is not a class or function, for numbers and arrays, and for C classes to which
+      attributes cannot be added.
 
     >>> import gradtape as tf
     >>> class Angle:
@@ -141,20 +141,20 @@ def _by_registered(value: Any, dtype: Any = None, name: str | None = None) -> _c
     for _, kind, function in _registered:
         if not isinstance(value, kind):
             continue
-        made = function(value, dtype=dtype, name=name, as_ref=False)
-        if made is NotImplemented:
+        converted = function(value, dtype=dtype, name=name, as_ref=False)
+        if converted is NotImplemented:
             continue
-        made = read(made)
-        if not isinstance(made, _core.Tensor):
+        converted = read(converted)
+        if not isinstance(converted, _core.Tensor):
             raise RuntimeError(
-                f"Conversion function {function!r} for type {kind} returned non-Tensor: {made!r}"
+                f"Conversion function {function!r} for type {kind} returned non-Tensor: {converted!r}"
             )
-        if dtype is not None and made.dtype is not dtype:
+        if dtype is not None and converted.dtype is not dtype:
             raise RuntimeError(
                 f"Conversion function {function!r} for type {kind} returned incompatible dtype: requested = "
-                f"{dtype.name}, actual = {made.dtype.name}"
+                f"{dtype.name}, actual = {converted.dtype.name}"
             )
-        return made
+        return converted
     return _from_array(value, -1 if dtype is None else dtype._code)
 
 
@@ -181,7 +181,7 @@ def _from_sequence(value: list | tuple, code: int) -> _core.Tensor:
 
 
 def _element(value: Any, code: int, given: bool) -> _core.Tensor:
-    """An element of a list; a tensor is cast if the type of the list was asked for."""
+    """An element of a list; a tensor is cast if a type was requested for the list."""
     value = read(value)
     if not isinstance(value, _core.Tensor):
         return convert(value, code)
@@ -212,7 +212,7 @@ def _holds_tensors(value: list | tuple, depth: int = 0) -> bool:
 
 
 def _frozen(value: list | tuple) -> tuple:
-    """Lists as tuples: NumPy crashes if converting an element changes the list it is reading."""
+    """Lists as tuples: NumPy crashes if converting an element changes the list that it is reading."""
     return tuple(_frozen(v) if isinstance(v, list) else v for v in value)
 
 
@@ -256,8 +256,8 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether a value has its own element type: NumPy's arrays and numbers, and what turns into them (pandas). Other
-    buffers are sequences of Python numbers, as in TensorFlow."""
+    """Whether a value has an element type of its own: NumPy's arrays and numbers, and objects that convert to them,
+    such as pandas'. Other buffers are sequences of Python numbers, as in TensorFlow."""
     return hasattr(value, "dtype") or hasattr(value, "__array__") or hasattr(value, "__array_interface__")
 
 
@@ -266,8 +266,8 @@ def _dense(array: np.ndarray, code: int) -> _core.Tensor:
 
 
 def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
-    """The types that Python numbers have as tensors: int32 where they fit, complex128, and float32, unless
-    the first element of a list has a float type of its own."""
+    """Converts to the types that Python numbers have as tensors: int32 where they fit, complex128, and float32,
+    unless the first element of a list has a float type of its own."""
     kind = array.dtype.kind
     if (
         kind == "f"
@@ -275,7 +275,7 @@ def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
         and isinstance(value, (list, tuple))
         and all(map(_holds_integers, _leaves(value)))
     ):
-        kind, array = "u", np.array(value, object)  # NumPy makes float64 of int64 and uint64
+        kind, array = "u", np.array(value, object)  # NumPy converts a mix of int64 and uint64 to float64
     if kind in "iu":
         if kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
             raise ValueError(
@@ -298,48 +298,48 @@ def _holds_integers(value: Any) -> bool:
 
 
 def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
-    """Refuses to turn Python numbers into a type that cannot hold them; integers wrap around in small types, as in
-    TensorFlow, which also casts NumPy values without a question."""
-    wanted = dtypes.BY_CODE[code]
+    """Refuses to convert Python numbers to a type that cannot hold them. As in TensorFlow, integers wrap around in
+    small types, and NumPy values are cast without a check."""
+    dtype = dtypes.BY_CODE[code]
     kind = array.dtype.kind
     loses = (
-        (kind in "fc" and not (wanted.is_floating or wanted.is_complex))
-        or (kind == "c" and not wanted.is_complex)
-        or (wanted.is_bool and kind != "b")
-        or wanted is dtypes.string
+        (kind in "fc" and not (dtype.is_floating or dtype.is_complex))
+        or (kind == "c" and not dtype.is_complex)
+        or (dtype.is_bool and kind != "b")
+        or dtype is dtypes.string
     )
     if loses and array.size > 0:
         raise errors.ArgumentError(
-            f"Cannot convert {_short(value)} to EagerTensor of dtype {wanted.name}. Hint: tf.cast the "
+            f"Cannot convert {_short(value)} to EagerTensor of dtype {dtype.name}. Hint: tf.cast the "
             "tensor, or the value."
         )
-    if wanted.is_integer and wanted.size == 8 and kind in "iu" and array.size:
-        limits = np.iinfo(wanted.as_numpy_dtype)
+    if dtype.is_integer and dtype.size == 8 and kind in "iu" and array.size:
+        limits = np.iinfo(dtype.as_numpy_dtype)
         if array.min() < limits.min or array.max() > limits.max:
             raise ValueError(
                 "Can't convert Python sequence with out-of-range integer to Tensor of dtype "
-                f"{wanted.name}: {_short(value)}"
+                f"{dtype.name}: {_short(value)}"
             )
 
 
 def _cast_array(array: np.ndarray, code: int) -> _core.Tensor:
-    wanted = dtypes.BY_CODE[code]
-    if wanted is dtypes.string:  # an empty list
+    dtype = dtypes.BY_CODE[code]
+    if dtype is dtypes.string:  # an empty list
         return text.make(np.empty(array.shape, object))
-    if wanted._kind == "s":
-        return stored.convert(array, wanted)
-    if array.dtype.kind == "c" and not wanted.is_complex:
+    if dtype._kind == "s":
+        return stored.convert(array, dtype)
+    if array.dtype.kind == "c" and not dtype.is_complex:
         array = array.real
-    if wanted is dtypes.bfloat16:
+    if dtype is dtypes.bfloat16:
         if array.dtype.name == "bfloat16":
             return _dense(array.view(np.uint16), code)
-        return above.ops.cast(_cast_array(array, dtypes.float32._code), wanted)
+        return above.ops.cast(_cast_array(array, dtypes.float32._code), dtype)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _dense(array.astype(wanted.as_numpy_dtype, copy=False), code)
+        return _dense(array.astype(dtype.as_numpy_dtype, copy=False), code)
 
 
 def _short(value: Any) -> str:
-    """`repr(value)`, cut where it would fill the screen."""
+    """`repr(value)`, cut off if it is long."""
     return reprlib.repr(value)
 
 

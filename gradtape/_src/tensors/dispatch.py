@@ -1,8 +1,8 @@
-"""Dispatch of public functions on composite values: a class defines what they do for its instances.
+"""Dispatch of public functions on composite values: a class defines what the functions do for its instances.
 
-Every public function, an op or a function of Python, looks for instances of registered classes among its arguments, in
-lists too, before it does anything else (`core/py/calls.cpp`). While no class is registered that is one comparison, and
-calls on tensors alone never look.
+Every public function, an op or a Python function, first looks for instances of registered classes among its
+arguments, also in lists (`core/py/calls.cpp`). While no class is registered this costs one comparison, and calls
+with only tensors never look.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from gradtape import _core
 def register(cls: type, handler: Callable[[Any, tuple, dict], Any]) -> None:
     """Calls of public functions with instances of `cls` among their arguments become `handler(function, args, kwargs)`.
 
-    `function` is the public object itself (`tf.add`, `tf.reduce_sum`); where the handler gives NotImplemented the call
-    goes on as usual. Of several classes the one that was registered last is asked first. Operators of tensors with such a
-    value on the other side ask, too, unless Python finds a method of the value.
+    `function` is the public object itself (`tf.add`, `tf.reduce_sum`); if the handler returns NotImplemented, the
+    call goes on as usual. Of several classes, the one registered last is tried first. Operators of tensors with
+    such a value on the other side call the handler, too, unless Python finds a method of the value.
 
     >>> import gradtape as tf
     >>> from gradtape._src.tensors import dispatch

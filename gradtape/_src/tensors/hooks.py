@@ -1,7 +1,7 @@
 """Python functions that the native core calls: rare conversions, and types that are defined in Python.
 
-The core calls these functions where speed does not matter: an operand that is neither a number nor a
-tensor, an index that is a mask, the sum of two sparse gradients. `install()` hands them over.
+The core calls these functions where speed does not matter: for an operand that is neither a number nor a tensor, an
+index that is a mask, the sum of two sparse gradients. `install()` registers them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def index(x: _core.Tensor, key: Any) -> _core.Tensor:
 
 
 def _is_integer(k: Any) -> bool:
-    """An integer of NumPy, or an array of one without axes, of a type that TensorFlow takes for an index."""
+    """Whether `k` is a NumPy integer, or a scalar array, of a type that TensorFlow accepts as an index."""
     if isinstance(k, np.integer):
         return True
     return isinstance(k, np.ndarray) and k.ndim == 0 and k.dtype in (np.int16, np.int32, np.int64)
@@ -57,7 +57,7 @@ def _bounds(k: slice) -> tuple:
 
 
 def _window(k: slice) -> int | None:
-    """The length of a slice that is written `i : i + n`, which is known even if `i` is not."""
+    """The length of a slice written as `i : i + n`, which is known even if `i` is not."""
     if k.step not in (None, 1) or not (_is_symbol(k.start) and _is_symbol(k.stop)):
         return None
     node = getattr(k.stop._symbol, "node", None)
@@ -70,7 +70,7 @@ def _window(k: slice) -> int | None:
 
 
 def _index_by_symbols(x: _core.Tensor, parts: list) -> _core.Tensor:
-    """`x[parts]` in a trace, with integers that have no value yet: their axes are gathered first."""
+    """`x[parts]` in a trace, with integers that have no value yet; their axes are gathered first."""
     axis = 0
     for i, k in enumerate(parts):
         if k is Ellipsis:
@@ -91,7 +91,7 @@ def _index_by_symbols(x: _core.Tensor, parts: list) -> _core.Tensor:
 
 
 def _gather(x: _core.Tensor, indices: _core.Tensor, axis: int) -> _core.Tensor:
-    """`gather`, with a gradient that is dense along the first axis, too."""
+    """`gather`, with a gradient that is also dense along the first axis."""
     return above.ops.indexed.gather_batched(x, indices, axis, 0)
 
 
@@ -108,7 +108,7 @@ def accumulate(g: Any, h: Any) -> Any:
 
 
 def times_bools(x: Any, y: Any) -> _core.Tensor:
-    """`x * y`, one of them a tensor of bools: whether both are, as integers, not 0; never a number, as in TensorFlow."""
+    """`x * y` with at least one tensor of bools: whether both are nonzero integers. As in TensorFlow, never a number."""
     cast = above.ops.cast
     return cast(cast(x, dtypes.int32) * cast(y, dtypes.int32), dtypes.bool)
 
@@ -128,10 +128,10 @@ class _Probe:
 
 
 def reads(op: Any, operands: tuple, outputs: tuple, attrs: tuple) -> list[int]:
-    """For each rule of `op`, the values (operands, then results) that it computes with, as bits.
+    """For each rule of `op`, a bit mask of the values (operands, then results) that it computes with.
 
-    Found by running the rule once on tensors without a value: these are the residuals that must be saved for the
-    backward pass. Shapes and types are always available.
+    They are found by running the rule once on tensors without values: these are the residuals that must be saved
+    for the backward pass. Shapes and types are always available.
     """
     everything = (1 << 64) - 1
     masks = []
@@ -159,7 +159,7 @@ def reads(op: Any, operands: tuple, outputs: tuple, attrs: tuple) -> list[int]:
         for returned in given if isinstance(given, (tuple, list)) else (given,):
             if isinstance(returned, _core.Tensor) and returned._symbol is not None:
                 returned._symbol.used = True
-        # Bit 62 stands for all operands from the 63rd on, bit 63 for all results beyond.
+        # Bit 62 is for all operands from the 63rd on, bit 63 for all further results.
         bits = 0
         for i, probe in enumerate(probes):
             if probe.used:
@@ -176,9 +176,9 @@ _said: set[str] = set()
 
 
 def _not_compiled(error: Exception, ours: bool) -> None:
-    """A backward pass runs rule by rule, because tracing or compiling it failed. The results are the same."""
+    """Called when tracing or compiling a backward pass failed, so that it runs rule by rule, with the same results."""
     if not ours or isinstance(error, (Untraceable, NeedsConstants)):
-        return  # a rule looks at values
+        return  # a rule needs values
     if settings.raise_compile_errors:
         raise error
     words = f"{type(error).__name__}: {error}"
@@ -192,7 +192,7 @@ def _graph_program(graph: Any, results: list, dense: bool) -> tuple:
 
 
 def fetch(array: Any) -> np.ndarray:
-    """The bytes of an array on a device, in row-major order; on CPUs they are its own memory."""
+    """The bytes of an array on a device, in row-major order; on a CPU, its own memory."""
     return np.ascontiguousarray(np.asarray(array)).reshape(-1).view(np.uint8)
 
 
@@ -205,8 +205,8 @@ def _run_held(op: Any, operands: tuple, attrs: tuple) -> Any:
                     f"{op.op_name}: not defined for {x.dtype.name}, which is not in the list of allowed values."
                 )
             return (stored if x.dtype._kind == "s" else text).run(op, operands, attrs)
-    made = next(a for a in attrs if isinstance(a, dtypes.DType) and a._code in dtypes.HELD)
-    return (stored if made._kind == "s" else text).run(op, operands, attrs)
+    dtype = next(a for a in attrs if isinstance(a, dtypes.DType) and a._code in dtypes.HELD)
+    return (stored if dtype._kind == "s" else text).run(op, operands, attrs)
 
 
 def install() -> None:

@@ -21,13 +21,13 @@ from gradtape._src.tensors.composite import GRADIENTS, CompositeTensor, WithValu
 class IndexedSlices(CompositeTensor):
     """Rows of a tensor that is zero elsewhere: `dense[indices[i]] += values[i]`.
 
-    It has no arithmetic besides negation: `tf.convert_to_tensor(slices)` makes it dense, and
-    so does passing it to any op, or an operator with a tensor on the other side.
+    It has no arithmetic besides negation. `tf.convert_to_tensor(slices)` makes it dense, and so does passing it to
+    any op, or using an operator with a tensor.
 
     Args:
       values: the rows, shape `[n, ...]`.
       indices: their positions along the first axis, integers of shape `[n]`.
-      dense_shape: the shape of the whole, as a tensor or tuple; None if unknown.
+      dense_shape: the shape of the dense tensor, as a tensor or tuple; None if unknown.
 
     >>> import numpy as np
     >>> from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -41,7 +41,7 @@ class IndexedSlices(CompositeTensor):
     __slots__ = ("_values", "_indices", "_dense_shape", "__weakref__")
     __composite_gradient__ = WithValuesCompositeTensorGradient()
 
-    # NumPy must not treat it as an object array and multiply it element by element.
+    # Otherwise NumPy would treat it as an object array and multiply element by element.
     __array_ufunc__ = None
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
@@ -61,9 +61,9 @@ class IndexedSlices(CompositeTensor):
 
     @property
     def dense_shape(self) -> Any:
-        """The shape of the whole as an int32 tensor, or None.
+        """The shape of the dense tensor as an int32 tensor, or None.
 
-        The tape keeps it as a tuple; the tensor is made when asked for.
+        Stored as a tuple; the tensor is made on access.
         """
         if isinstance(self._dense_shape, (tuple, TensorShape)):
             self._dense_shape = above.ops.constant(list(self._dense_shape), dtype="int32")
@@ -71,14 +71,14 @@ class IndexedSlices(CompositeTensor):
 
     @property
     def shape(self) -> TensorShape:
-        """The shape of the whole, `TensorShape(None)` if unknown."""
+        """The shape of the dense tensor, `TensorShape(None)` if unknown."""
         if self._dense_shape is None or isinstance(self._dense_shape, (tuple, list, TensorShape)):
             return TensorShape(self._dense_shape)
         sizes = above.static.get_static_value(self._dense_shape)
         return TensorShape([None, *self._values.shape[1:]] if sizes is None else sizes.tolist())
 
     def get_shape(self) -> TensorShape:
-        """As `shape`."""
+        """The same as `shape`."""
         return self.shape
 
     @property
@@ -86,7 +86,7 @@ class IndexedSlices(CompositeTensor):
         """The type of the values."""
         return dtypes.as_dtype(self._values.dtype)
 
-    # In eager mode tensors have no name, op or graph: their error is the one to see.
+    # In eager mode tensors have no name, op or graph: these raise the error of `values`.
 
     @property
     def name(self) -> Any:
@@ -128,7 +128,7 @@ class IndexedSlices(CompositeTensor):
         """The dense tensor, with repeated rows summed.
 
         Raises:
-          ValueError: if the shape of the whole is unknown.
+          ValueError: if the dense shape is unknown.
         """
         if self._dense_shape is None:
             raise ValueError(
@@ -142,20 +142,20 @@ class IndexedSlices(CompositeTensor):
         return above.ops.scatter_rows_add(self._values, self._indices, tuple(shape))
 
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Any:
-        """TensorFlow's protocol: so the operators of tensors take it, as ops do."""
+        """TensorFlow's protocol, through which operators of tensors and ops accept it."""
         return above.ops.convert_to_tensor(self._dense(), dtype)
 
     @property
     def _type_spec(self) -> IndexedSlicesSpec:
         rows, count = self._values.shape, TensorShape(self._indices.shape)[0]
-        # What the values say of the sizes, the shape of the whole says better.
+        # The dense shape may know sizes that the values do not.
         shape = self.shape.merge_with(TensorShape([None]).concatenate(rows[1:]))
         whole = self.dense_shape
         dense_shape_dtype = None if whole is None else dtypes.as_dtype(whole.dtype)
         return IndexedSlicesSpec(shape, self.dtype, self._indices.dtype, dense_shape_dtype, [count])
 
     def with_values(self, values: Any) -> IndexedSlices:
-        """The same with other values."""
+        """The same slices with other values."""
         return IndexedSlices(values, self._indices, self._dense_shape)
 
     def _shape_invariant_to_type_spec(self, shape: Any) -> IndexedSlicesSpec:
@@ -169,7 +169,7 @@ class IndexedSlicesSpec(TypeSpec):
     """The spec of an `IndexedSlices`.
 
     Args:
-      shape: the shape of the whole; None for any.
+      shape: the shape of the dense tensor; None for any.
       dtype: the type of the values.
       indices_dtype: int32 or int64.
       dense_shape_dtype: the type of `dense_shape`; None if there is none.
@@ -200,7 +200,7 @@ class IndexedSlicesSpec(TypeSpec):
 
     @property
     def value_type(self) -> type[IndexedSlices]:
-        """The class of the values."""
+        """The class of the values that the spec describes."""
         return IndexedSlices
 
     def _serialize(self) -> tuple:
@@ -223,7 +223,7 @@ class IndexedSlicesSpec(TypeSpec):
 
 
 def flat_gradients(gradients: Any) -> list:
-    """A nest of gradients, flat: those of values made of tensors are taken apart, and sparse ones stay as they are."""
+    """A nest of gradients as a flat list: gradients of composite values are split; sparse gradients are not."""
     flat = nest.flatten(gradients)
     if nest.are_plain(flat):
         return flat

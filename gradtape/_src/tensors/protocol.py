@@ -20,14 +20,14 @@ class Hooks(TypedDict):
 
     convert: Callable[
         ..., _core.Tensor
-    ]  # (value, type or -1): converts what is not a number, tensor or buffer
+    ]  # (value, type or -1): converts anything but a number, tensor or buffer
     shape: Callable[[tuple], Any]  # a tuple of ints as a TensorShape
     dtypes: Sequence[Any]  # DTypes by number
     reads: Callable[..., list[int]]  # (op, operands, results, attributes): bits of the values each rule reads
     index: Callable[[Any, Any], Any]  # x[key] for masks and other rare keys
     accumulate: Callable[[Any, Any], Any]  # the sum of gradients of which one is sparse
     densify: Callable[[Any], Any]  # an IndexedSlices as a tensor
-    errors: Sequence[Callable[[str], Exception]]  # what makes them, by Code in core/error.h
+    errors: Sequence[Callable[[str], Exception]]  # constructors, by Code in core/error.h
     argument_error: type[Exception]  # the class of Code::Argument
     graph_inputs: Callable[[Specs], tuple[Any, list]]  # a new graph, and a symbol for each input
     graph_program: Callable[
@@ -37,12 +37,12 @@ class Hooks(TypedDict):
         [Exception, bool], None
     ]  # why a pass runs rule by rule; whether all rules are ours
     slices: Callable[..., Any]  # (values, indices, dense shape): an IndexedSlices
-    dtype_code: Callable[[Any], int]  # whatever names a type, as its number
+    dtype_code: Callable[[Any], int]  # anything that names a type, as its number
     np_empty: Callable[..., Any]
     np_dtypes: Sequence[Any]  # NumPy's types by number
     fetch: Callable[[Any], Any]  # an array on a device: its bytes on the host
-    held: Callable[[Any, tuple, tuple], Any]  # an op on what Python holds: (op, operands, attributes)
-    stored: Callable[[Any, int], Any]  # bits and the number of a type that is only stored: what numpy() gives
+    held: Callable[[Any, tuple, tuple], Any]  # an op on values that Python holds: (op, operands, attributes)
+    stored: Callable[[Any, int], Any]  # (bits, type) of a type that is only stored: the result of numpy()
     times_bools: Callable[[Any, Any], Any]  # x * y, one of them a tensor of bools
 
 
@@ -67,7 +67,7 @@ class Trace(Protocol):
         ...
 
     def symbol_for(self, tensor: _core.Tensor) -> _core.Tensor:
-        """The trace's tensor for one from outside."""
+        """The trace's tensor for a tensor from outside."""
         ...
 
     def ones_like(self, tensor: _core.Tensor) -> _core.Tensor:
@@ -88,7 +88,7 @@ class Tracker(Protocol):
 
 
 class Watcher(Protocol):
-    """Is shown every op that runs eagerly (`_core.Scope(watcher=...)`); may raise."""
+    """Is called with every op that runs eagerly (`_core.Scope(watcher=...)`); may raise."""
 
     def __call__(self, op: Any, operands: tuple, result: Any) -> None: ...
 
@@ -97,19 +97,19 @@ class Tape(Protocol):
     """A subclass of `_core.Tape` that tracks assignments."""
 
     def _entering(self) -> None:
-        """Called before it records."""
+        """Called before the tape records."""
         ...
 
     def _left(self) -> None:
-        """Called when it has stopped."""
+        """Called when the tape has stopped recording."""
         ...
 
 
 class GraphRule(Protocol):
     """The gradient function of a recorded graph (`_core.record` with values to keep).
 
-    It is called with the cotangents (None where there is none, the number 0 where it is zero whatever the values
-    are), the operands and the results, and gives a gradient for each operand.
+    It is called with the cotangents (None where there is none, the number 0 where it is structurally zero), the
+    operands and the results, and returns a gradient for each operand.
     """
 
     connected: tuple[bool, ...]  # the operands it has gradients for

@@ -1,9 +1,8 @@
 """`tf.random`: seeds, and the streams of random numbers.
 
-Every random number is a function of a stream `(key, high, low)` of the counter-based generator
-Philox, so the same stream gives the same numbers, bit for bit those of TensorFlow, on any
-number of threads. This module decides which stream a call gets; the ops that draw from it are
-rows in `gradtape/_src/ops/random.py`, and `Generator` stands beside them.
+Every random number is a function of a stream `(key, high, low)` of the counter-based generator Philox, so the same
+stream gives the same numbers, bit for bit those of TensorFlow, on any number of threads. This module decides which
+stream a call uses; the ops that draw from it are rows in `gradtape/_src/ops/random.py`, next to `Generator`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from gradtape._src.tensors import above
 _LARGEST_SEED = 2**31 - 1
 _DEFAULT_SEED = 87654321  # the global seed when only an op seed is given
 _INT64 = dtypes.int64._code
-_APART = 1640531527  # 2**32 divided by the square of the golden ratio: far from one another, for any number of processes
+_APART = 1640531527  # 2**32 divided by the square of the golden ratio: seeds far apart, for any number of processes
 
 unseeded = _python.Random()  # seeded by the system; for calls without any seed
 if hasattr(os, "register_at_fork"):
@@ -33,12 +32,12 @@ if hasattr(os, "register_at_fork"):
 
 
 class Seeds:
-    """What `set_seed` sets: one for the process, as in TensorFlow."""
+    """The state that `set_seed` sets; one for the process, as in TensorFlow."""
 
     def __init__(self, given: int | None = None) -> None:
         self.given = given
         self.sequence = _python.Random(given)
-        self.used: dict[tuple, int] = {}  # how much of each op's stream has been used
+        self.used: dict[tuple, int] = {}  # how much of each op's stream is used
         self._lock = Lock()
 
     def go_on(self, op: str, dtype: Any, seeds: tuple[int, int], steps: int) -> Any:
@@ -54,7 +53,7 @@ _seeds = Seeds()
 
 
 class _Call:
-    """A call inside `isolated`: the seeds that take the place of the process's."""
+    """A call inside `isolated`: its seeds replace those of the process."""
 
     __slots__ = ("ops", "seeds")
 
@@ -72,19 +71,19 @@ def isolated_seeds() -> Seeds:
 
 
 def isolated(seeds: Seeds) -> _core.Scope:
-    """One call of a function whose random ops leave the random numbers of the program as they are.
+    """One call of a function whose random ops do not affect the random numbers of the program.
 
-    For the functions of datasets: how far a thread has read ahead must not change the program's numbers.
-    As in a graph of TensorFlow's, the ops of the function are numbered, and each goes on from call to call.
+    Used for the functions of datasets: how far a thread has read ahead must not change the program's numbers. As in
+    a TensorFlow graph, the ops of the function are numbered, and each continues from call to call.
     """
     return _inside.to(_Call(seeds))
 
 
 def set_seed(seed: int | None) -> None:
-    """Sets the global seed: the random ops after it give the same numbers every time.
+    """Sets the global seed: random ops after it give the same numbers in every run.
 
-    Without it (and without op seeds) numbers differ from run to run. Setting it again starts the
-    sequence again, None makes it unknown again:
+    Without it (and without op seeds) numbers differ from run to run. Setting it again restarts the sequence; None
+    makes it unpredictable again:
 
     >>> import gradtape as tf
     >>> tf.random.set_seed(42)
@@ -118,7 +117,7 @@ def next_seeds(op_seed: int | None = None) -> tuple[int, int]:
 
 
 def _of_process() -> int:
-    """What is added to a seed: replicas of other processes draw other numbers, though all have set the same seed."""
+    """An offset for seeds: replicas in other processes draw other numbers, although all have set the same seed."""
     context = replicas.current()
     return 0 if context is None else context.strategy._group.rank * _APART
 
@@ -138,15 +137,15 @@ def signed(number: int) -> int:
 
 
 def stream(key: int, high: int, low: int) -> Any:
-    """A stream as the tensor int64[3] that random ops take."""
+    """A stream as the int64[3] tensor that random ops take."""
     return _core.from_buffer(array.array("q", (key, high, low)), _INT64)
 
 
 def op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
     """The stream of a call that uses `steps` steps of the counter.
 
-    With an op seed, calls of the same op continue where the previous one stopped. In a traced function
-    each run of the graph takes a new stream.
+    With an op seed, calls of the same op continue where the previous one stopped. In a traced function each run of
+    the graph uses a new stream.
     """
 
     def make_in(graph: Any) -> Callable[[], Any]:
@@ -177,8 +176,8 @@ def _op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
 class _InGraph:
     """The streams of one random op of a graph, by TensorFlow's rules.
 
-    A graph numbers its random ops itself and keeps the seed that was set when it was traced; each op goes
-    on from run to run, and starts again with `set_seed`.
+    A graph numbers its random ops itself and keeps the seed that was set when it was traced; each op continues from
+    run to run, and restarts after `set_seed`.
     """
 
     def __init__(self, op: str, dtype: Any, op_seed: int, steps: int) -> None:
@@ -197,15 +196,15 @@ class _InGraph:
 
 
 class Numbered:
-    """The random ops of a part of a graph that runs call by call: they draw as if they ran with the graph."""
+    """The random ops of a part of a graph that runs call by call; they draw as if the whole graph ran at once."""
 
     def __init__(self, first: int) -> None:
         self.first = first  # the number of the first op without a seed
-        self.next_number = first  # of what comes after the part, once it ran
+        self.next_number = first  # the number after the part, once it has run
         self.ops: list[_InGraph] = []
 
     def scope(self) -> _core.Scope:
-        """While it is entered, the part runs once."""
+        """A scope in which the part runs once."""
         return _numbered.to(_Numbering(self))
 
 
@@ -223,7 +222,7 @@ class _Numbering:
         self._part.next_number = self._number
         drawn = self._part.ops[self._at]
         self._at += 1
-        drawn.steps = steps  # as many as this size takes
+        drawn.steps = steps  # as many as this size needs
         return drawn()
 
 
@@ -231,7 +230,7 @@ _numbered = _core.Setting(None)
 
 
 class _Replay(NamedTuple):
-    """Where drawn streams are written down, and the streams to draw again instead of new ones."""
+    """The list that drawn streams are added to, and the streams to use again instead of new ones."""
 
     into: tuple[list, ...] = ()
     given: Iterator | None = None
@@ -241,7 +240,7 @@ _replay = _core.Setting(_Replay())
 
 
 def drawn_stream(make: Callable[[], Any], make_in: Callable[[Any], Callable[[], Any]] | None = None) -> Any:
-    """A new stream; in a traced function one for each run of the graph, by `make_in(graph)` if given."""
+    """A new stream; in a traced function one per run of the graph, by `make_in(graph)` if given."""
     replay = _replay.now()
     drawn = None if replay.given is None else next(replay.given, None)
     if drawn is None or not _usable(drawn):
@@ -256,7 +255,7 @@ def drawn_stream(make: Callable[[], Any], make_in: Callable[[Any], Callable[[], 
 
 
 def _usable(drawn: Any) -> bool:
-    """Streams drawn in the body of a loop or branch stay there."""
+    """Whether a stream may be used here: those drawn in the body of a loop or branch stay there."""
     symbol, trace = drawn._symbol, _core.current_trace()
     if symbol is None or symbol.graph is trace:
         return True

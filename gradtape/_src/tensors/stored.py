@@ -1,8 +1,9 @@
 """Tensors of the types that are only stored and cast: 8-bit floats, a 4-bit float, integers of 4 and 2 bits.
 
-Such a tensor names an array of its bits, one uint8 an element, as a tensor of strings names its bytes
-(`core/py/device.h`). Ops that only move elements run on the bits (which ops do is said in their rows, `STORED` among their
-types), those that compare on the values; casts are made here, by a table of the values of all bits. There is no arithmetic.
+Such a tensor refers to an array of its bits, one uint8 per element, as a tensor of strings refers to its bytes
+(`core/py/device.h`). Ops that only move elements run on the bits (their rows have `STORED` among their types),
+those that compare run on the values; casts are done here, by a table of the values of all bit patterns. There is no
+arithmetic.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from gradtape._src.base import dtypes, errors
 from gradtape._src.base.dtypes import DType
 from gradtape._src.tensors import above
 
-_BITS = dtypes.uint8._code  # what elements are moved as; results of this type are of the stored type again
+_BITS = dtypes.uint8._code  # elements are moved as this type, and results of it converted back
 
 
 class Float:
-    """How a float of few bits is made: a sign, an exponent, a mantissa; subnormal numbers where the exponent is 0.
+    """The format of a small float: a sign, an exponent, a mantissa; numbers with exponent 0 are subnormal.
 
     Args:
-      exponent, mantissa: how many bits each has.
-      end: the bits, but for the sign, of the first number that would be too large.
-      beyond: the bits of what takes the place of too large numbers.
-      has_negative_zero: where there is none, its bits are the one NaN.
+      exponent, mantissa: the number of bits of each.
+      end: the bits, without the sign, of the first number that would be too large.
+      beyond: the bits that replace numbers that are too large.
+      has_negative_zero: if False, the bits of negative zero are the only NaN.
     """
 
     def __init__(
@@ -46,7 +47,9 @@ class Float:
 
 
 _FLOATS = {
-    "float8_e5m2": Float(5, 2, 15, 0x7C, 0x7C, 0x7E),  # as IEEE's: beyond is infinity
+    "float8_e5m2": Float(
+        5, 2, 15, 0x7C, 0x7C, 0x7E
+    ),  # as in IEEE formats, numbers that are too large become infinity
     "float8_e4m3fn": Float(4, 3, 7, 0x7F, 0x7F, 0x7F),
     "float8_e4m3fnuz": Float(4, 3, 8, 0x80, 0x80, 0x80, False),
     "float8_e4m3b11fnuz": Float(4, 3, 11, 0x80, 0x80, 0x80, False),
@@ -58,7 +61,7 @@ _INTEGERS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
 
 @cache
 def _table(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
-    """The values of all bits of a type, float32 or int8, and for floats the numbers halfway between neighbours."""
+    """The values of all bit patterns of a type, float32 or int8, and for floats the midpoints between neighbours."""
     if bits := _INTEGERS.get(dtype.name):
         at = np.arange(1 << bits, dtype=np.int8)
         return (at if dtype.is_unsigned else np.where(at >> (bits - 1), at - (1 << bits), at)), at
@@ -82,7 +85,7 @@ def _values(dtype: DType) -> np.ndarray:
 
 
 def _bits_of(array: np.ndarray, dtype: DType) -> np.ndarray:
-    """The bits of the numbers nearest to those of a float64 array, halves to even; integers of an int64 array wrap."""
+    """The bits of the values nearest to those of a float64 array, ties to even; integers of an int64 array wrap."""
     if bits := _INTEGERS.get(dtype.name):
         return (array & ((1 << bits) - 1)).astype(np.uint8)
     form, halfway = _FLOATS[dtype.name], _table(dtype)[1]
@@ -97,22 +100,22 @@ def _bits_of(array: np.ndarray, dtype: DType) -> np.ndarray:
     return (at ^ (signed << (form.exponent + form.mantissa))).astype(np.uint8)
 
 
-# ---- in and out -----------------------------------------------------------------------------------
+# ---- conversion ---------------------------------------------------------------------------------
 
 
 def make(bits: np.ndarray, dtype: DType) -> _core.Tensor:
-    """The tensor of an array of bits, which cannot be changed any more."""
+    """The tensor of an array of bits; the array becomes read-only."""
     bits.flags.writeable = False
     return _core.from_device(bits, bits.shape, dtype._code)
 
 
 def of_bits(array: np.ndarray, dtype: DType) -> _core.Tensor:
-    """The tensor of a copy of an array of bits; bits that the type does not have are left out."""
+    """The tensor of a copy of an array of bits, without the bits that the type does not have."""
     return make(np.asarray(array & np.uint8(len(_values(dtype)) - 1)), dtype)
 
 
 def bits_of(tensor: _core.Tensor) -> np.ndarray:
-    """The bits of a tensor of a stored type, to be read only."""
+    """The bits of a tensor of a stored type, as a read-only array."""
     (array,) = _core.device_arrays([tensor])
     if array is None:
         raise TypeError(f"Expected a tensor of type {tensor.dtype.name} with a value; got {tensor!r}.")
@@ -137,7 +140,7 @@ def convert(array: np.ndarray, dtype: DType) -> _core.Tensor:
 
 
 def shown(bits: np.ndarray, code: int) -> Any:
-    """What `numpy()` gives, for the core: an array of `ml_dtypes`' type where that is installed, else of the values."""
+    """The result of `numpy()`, for the core: an array of `ml_dtypes`' type if it is installed, else of the values."""
     dtype = dtypes.BY_CODE[code]
     numpy_type = np.dtype(dtype.as_numpy_dtype)
     if dtypes.is_of_ml_dtypes(numpy_type):
@@ -162,10 +165,10 @@ def run(op: Any, operands: tuple[_core.Tensor, ...], attrs: tuple) -> Any:
             return x
         return _plain(x) if by_value else _core.from_buffer(bits_of(x), _BITS)
 
-    wanted = dtypes.from_numpy(_values(dtype).dtype)._code if by_value else _BITS
+    code = dtypes.from_numpy(_values(dtype).dtype)._code if by_value else _BITS
 
     def back(x: _core.Tensor) -> _core.Tensor:
-        if x.dtype._code != wanted:
+        if x.dtype._code != code:
             return x
         return _cast(x, dtype) if by_value else make(np.array(x), dtype)
 
@@ -196,8 +199,8 @@ def _cast(x: _core.Tensor, dtype: DType, *_: Any) -> _core.Tensor:
 
 
 def _whole(x: _core.Tensor, dtype: DType) -> _core.Tensor:
-    """Numbers cut towards zero, in int64: they wrap around in smaller types, and NaN and infinity are what a processor
-    makes of them, the smallest integer of 32 or 64 bits."""
+    """Numbers truncated to int64: they wrap around in smaller types, and NaN and infinity become what processors
+    make of them, the smallest integer of 32 or 64 bits."""
     array = np.asarray(x)
     neither = np.iinfo(np.int64 if dtype.size == 8 else np.int32).min
     whole = np.where(np.isfinite(array), array, 0).astype(np.int64)
@@ -205,7 +208,7 @@ def _whole(x: _core.Tensor, dtype: DType) -> _core.Tensor:
 
 
 def _made(op: Any, operands: tuple, attrs: tuple) -> _core.Tensor:
-    """The result of an op that makes a tensor of a type it is told, such as zeros."""
+    """The result of an op that creates a tensor of a given type, such as zeros."""
     dtype = next(a for a in attrs if isinstance(a, DType) and a._kind == "s")
     if op.op_name not in _MAKE:
         raise errors.ArgumentError(
@@ -231,5 +234,5 @@ _OWN: dict[str, Any] = {"cast": _cast, "scatter_nd": _refused}
 
 
 def has_own(name: str) -> bool:
-    """Whether an op does something else to stored types than moving their bits or comparing them."""
+    """Whether an op on stored types does anything besides moving their bits or comparing them."""
     return name in _OWN

@@ -1,8 +1,8 @@
-"""What a Tensor shows to Python beyond the native core: text, NumPy, copies, helpful errors.
+"""Methods of Tensor beyond the native core: text, NumPy, copies, helpful errors.
 
-The type itself is native (`core/py/tensor_type.cpp`). Importing this module attaches the methods
-below to it. There is no `__getattr__`: that would slow down every attribute access, so the
-names people bring along from NumPy are descriptors that raise a helpful AttributeError.
+The type itself is native (`core/py/tensor_type.cpp`). Importing this module attaches the methods below to it. There
+is no `__getattr__`, which would slow down every attribute access; names that people know from NumPy are descriptors
+that raise a helpful AttributeError.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 
 class Reference:
-    """A tensor or variable as a key: hashable, equal to another reference of the same object."""
+    """A tensor or variable as a key: hashable, and equal to any other reference to the same object."""
 
     __slots__ = ("_wrapped", "__weakref__")
 
@@ -72,7 +72,7 @@ def numpy_text(x: Tensor, is_repr: bool = False) -> str:
         text = str(value)
     else:
         text = repr(value)
-        if isinstance(x.dtype._numpy, str):  # without ml_dtypes the array is one of another type
+        if isinstance(x.dtype._numpy, str):  # without ml_dtypes the array has another type
             text = text.replace(f"dtype={value.dtype.name}", f"dtype={x.dtype.name}")
     return "\n" + text if "\n" in text else text
 
@@ -155,12 +155,12 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
 
 
 def _rebuild(array: Any, dtype: str) -> Tensor:
-    """A tensor from the array it was pickled as."""
+    """A tensor from the array that was pickled."""
     return conversion.convert(np.asarray(array), dtypes.as_dtype(dtype)._code)
 
 
 def _reduce(self: Tensor) -> tuple[Any, ...]:
-    # What ml_dtypes has a type for travels in a plain one, so that the pickle does not need it on the other side.
+    # Types of ml_dtypes are pickled as plain NumPy types, so that the reader does not need the package.
     array = as_array(self)
     if self.dtype is dtypes.bfloat16:
         array = array.astype(np.float32)
@@ -170,7 +170,7 @@ def _reduce(self: Tensor) -> tuple[Any, ...]:
 
 
 def _itself(self: Tensor, memo: Any = None) -> Tensor:
-    """The tensor itself: tensors do not change, and there is one device."""
+    """The tensor itself: tensors are immutable, and there is one device."""
     return self
 
 
@@ -178,15 +178,15 @@ def _itself(self: Tensor, memo: Any = None) -> Tensor:
 
 
 def _get_shape(self: Tensor) -> TensorShape:
-    """As `shape`."""
+    """The same as `shape`."""
     return self.shape
 
 
 def _set_shape(self: Tensor, shape: Any) -> None:
-    """Checks that the tensor has this shape; while a function is traced, says so.
+    """Checks that the tensor has this shape; while a function is traced, refines its shape.
 
     Raises:
-      ValueError: if it does not.
+      ValueError: if the shapes differ.
     """
     if not self.shape.is_compatible_with(shape):
         raise ValueError(
@@ -236,7 +236,7 @@ def _consumers(self: Tensor) -> Any:
 
 
 class _Absent:
-    """An attribute that a Tensor does not have, with a hint what to write instead."""
+    """An attribute that Tensor does not have; the error says what to write instead."""
 
     __slots__ = ("message",)
 
@@ -248,7 +248,7 @@ class _Absent:
 
 
 class _OfGraphs:
-    """`name`, `op` and the like, which only tensors of a trace have."""
+    """`name`, `op` and other attributes that only tensors of a trace have."""
 
     __slots__ = ("name",)
 
@@ -262,7 +262,7 @@ class _OfGraphs:
 
 
 class _OfSlices:
-    """`assign` and the like, which only tensors read from a variable by `v[key]` have."""
+    """`assign` and other methods that only tensors read from a variable by `v[key]` have."""
 
     __slots__ = ("name",)
 
@@ -317,7 +317,7 @@ class SliceOfVariable:
         return v if read_value else None
 
 
-# Attributes that users of other libraries expect, and what to write instead.
+# Attributes that users of other libraries expect, and their replacements.
 _NUMPY_NAMES = {
     "T": "tf.transpose(x)", "all": "tf.reduce_all(x, axis)", "any": "tf.reduce_any(x, axis)",
     "argmax": "tf.argmax(x, axis)", "argmin": "tf.argmin(x, axis)", "argsort": "tf.argsort(x)",
@@ -381,7 +381,7 @@ def _rdiv(self: Tensor, other: Any) -> Any:
     return other // self if self.dtype.is_integer else other / self
 
 
-# Methods that packages give to classes of their own, which behave like tensors.
+# Operators, which packages copy to classes of their own that behave like tensors.
 _OPERATORS = frozenset(
     "__abs__ __add__ __and__ __div__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __invert__ __le__ __lt__ __matmul__ "
     "__mod__ __mul__ __ne__ __neg__ __or__ __pow__ __radd__ __rand__ __rdiv__ __rfloordiv__ __rmatmul__ __rmod__ "

@@ -1,9 +1,9 @@
 """Tensors of strings: values that Python holds, as arrays of bytes objects.
 
-A tensor of type `string` names an array of NumPy's (`core/py/device.h`); no kernel reads it. Ops that only move elements,
-or compare them, run all the same: the core hands them over (`run`), strings become numbers, equal ones the same, native code
-moves the numbers, and they become strings again. Which ops do is said in their rows (`TEXT` among their types). Functions
-of strings themselves (`tf.strings`) are ops written in Python.
+A tensor of type `string` refers to a NumPy array (`core/py/device.h`); no kernel reads it. Ops that only move or
+compare elements work nevertheless: the core passes them to `run`, which replaces strings by numbers (equal strings
+by equal numbers), lets native code move the numbers, and replaces them by strings again. The rows of these ops have
+`TEXT` among their types. Functions of strings (`tf.strings`) are ops written in Python.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gradtape._src.tensors import above
 STRING = dtypes.string._code
 _NUMBER = (
     dtypes.uint64._code
-)  # what strings are moved as; results of this type are strings (core/py/op_run.cpp)
+)  # strings are moved as this type, and results of it are strings (core/py/op_run.cpp)
 
 
 def is_text(value: Any) -> bool:
@@ -30,18 +30,18 @@ def is_text(value: Any) -> bool:
 
 
 def make(array: np.ndarray) -> _core.Tensor:
-    """The tensor of an array of bytes objects, which cannot be changed any more."""
+    """The tensor of an array of bytes objects; the array becomes read-only."""
     array.flags.writeable = False
     return _core.from_device(array, array.shape, STRING)
 
 
 def of_list(values: list[bytes]) -> _core.Tensor:
-    """The vector of some strings."""
+    """A vector of strings."""
     return make(array(values, (len(values),)))
 
 
 def array_of(tensor: _core.Tensor) -> np.ndarray:
-    """The bytes of a tensor of strings, to be read only."""
+    """The bytes of a tensor of strings, as a read-only array."""
     (array,) = _core.device_arrays([tensor])
     if array is None:
         raise TypeError(f"Expected a tensor of strings with a value; got {tensor!r}.")
@@ -50,14 +50,14 @@ def array_of(tensor: _core.Tensor) -> np.ndarray:
 
 def array(values: Iterable[bytes], shape: Any) -> np.ndarray:
     """An array of bytes objects, from its elements in row-major order."""
-    found = list(values)
+    elements = list(values)
     out = np.empty(tuple(shape), object)
-    out.reshape(-1)[:] = found
+    out.reshape(-1)[:] = elements
     return out
 
 
 def looks_like_text(value: Any) -> bool:
-    """Whether a value of the user's is a string, an array of strings, or a list that starts with one."""
+    """Whether a user's value is a string, an array of strings, or a list that starts with one."""
     depth = 0
     while isinstance(value, (list, tuple)) and value and depth < 32:
         value, depth = value[0], depth + 1
@@ -69,10 +69,10 @@ def looks_like_text(value: Any) -> bool:
 
 
 def convert(value: Any) -> _core.Tensor:
-    """Strings, lists of them and arrays of them as a tensor; str becomes UTF-8.
+    """Strings, or lists or arrays of them, as a tensor; str becomes UTF-8.
 
     Raises:
-      ValueError: if there is something else among them, or rows have different lengths.
+      ValueError: if there is anything else among them, or rows have different lengths.
     """
     return make(_array(value))
 
@@ -100,7 +100,7 @@ def _element(value: Any) -> bytes:
 
 
 def _collect(value: Any, leaves: list[bytes]) -> tuple[int, ...]:
-    """Appends the strings of a nested list, and gives its shape."""
+    """Appends the strings of a nested list to `leaves`, and returns its shape."""
     if isinstance(value, (str, bytes)):
         leaves.append(_bytes(value))
         return ()
@@ -122,12 +122,12 @@ def _collect(value: Any, leaves: list[bytes]) -> tuple[int, ...]:
 
 
 def run(op: Any, operands: tuple[_core.Tensor, ...], attrs: tuple) -> Any:
-    """An op of the core on operands of which some are strings; called by the core."""
+    """Runs an op of the core with some operands that are strings; called by the core."""
     if own := _OWN.get(op.op_name):
         return own(*operands, *attrs)
     if not any(map(is_text, operands)):
         raise errors.InvalidArgumentError(f"{op.op_name}: not defined for results of type string")
-    numbers: dict[bytes, int] = {b"": 0}  # zeros that ops put in are empty strings
+    numbers: dict[bytes, int] = {b"": 0}  # zeros that ops insert are empty strings
 
     def number(x: _core.Tensor) -> _core.Tensor:
         if x.dtype is not dtypes.string:
@@ -155,7 +155,7 @@ def _joined(a: _core.Tensor, b: _core.Tensor) -> _core.Tensor:
 
 
 def _whole(value: Any) -> np.ndarray:
-    """The array of a result of NumPy's, which gives the element itself for an array without axes."""
+    """A NumPy result as an array: for arrays without axes NumPy returns the element itself."""
     return value if isinstance(value, np.ndarray) else array([value], ())
 
 
@@ -175,9 +175,11 @@ def _cast(x: _core.Tensor, dtype: dtypes.DType, *_: Any) -> _core.Tensor:
 
 
 def _scattered(indices: _core.Tensor, updates: _core.Tensor, shape: tuple[int, ...]) -> _core.Tensor:
-    """Strings at their places; those with the same place are joined."""
+    """Scatters strings; those at the same position are joined."""
     words = array_of(updates)
-    above.ops.scatter_nd(indices, np.zeros(words.shape, np.float32), shape)  # refuses what does not fit
+    above.ops.scatter_nd(
+        indices, np.zeros(words.shape, np.float32), shape
+    )  # raises the errors of wrong shapes and indices
     places = np.asarray(indices)
     out = np.array(array_of(_zeros(shape)))
     parts = words.reshape(-1, *words.shape[places.ndim - 1 :])
@@ -186,10 +188,10 @@ def _scattered(indices: _core.Tensor, updates: _core.Tensor, shape: tuple[int, .
     return make(out)
 
 
-# What is not moving elements about: sums of strings are strings that are joined.
+# Ops that do more than move elements: adding strings joins them.
 _OWN: dict[str, Any] = {"add": _joined, "zeros": _zeros, "cast": _cast, "scatter_nd": _scattered}
 
 
 def has_own(name: str) -> bool:
-    """Whether an op means something else for strings than moving elements."""
+    """Whether an op on strings does anything besides moving elements."""
     return name in _OWN

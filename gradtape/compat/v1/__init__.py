@@ -102,7 +102,7 @@ def executing_eagerly_outside_functions() -> bool:
 
 
 class _Settings:
-    """Settings of sessions that are kept and have no effect; parts are made when they are asked for."""
+    """Settings of sessions that are kept and have no effect; parts are made when they are requested."""
 
     def __init__(self, **kwargs: _Any) -> None:
         self.__dict__.update(kwargs)
@@ -110,8 +110,8 @@ class _Settings:
     def __getattr__(self, name: str) -> _Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        made = self.__dict__[name] = _Settings()
-        return made
+        settings = self.__dict__[name] = _Settings()
+        return settings
 
 
 class ConfigProto(_Settings):
@@ -147,15 +147,15 @@ class Session:
 
 
 class InteractiveSession(Session):
-    """As `Session`."""
+    """The same as `Session`."""
 
 
 def placeholder(dtype: _Any, shape: _Any = None, name: str | None = None) -> _Any:
     """Raises RuntimeError, as TensorFlow does in eager mode; an argument of the graph that Keras 2 writes for shapes."""
     trace: _Any = _core.current_trace()
     if getattr(trace, "takes_placeholders", False):
-        known = _tf.TensorShape(shape)
-        return trace.argument(None if known.rank is None else tuple(known), _tf.as_dtype(dtype)._code)
+        static = _tf.TensorShape(shape)
+        return trace.argument(None if static.rank is None else tuple(static), _tf.as_dtype(dtype)._code)
     raise RuntimeError(f"tf.placeholder() is not compatible with eager execution: {_NO_GRAPHS}")
 
 
@@ -179,7 +179,7 @@ class _DefaultGraph:
         self._names: dict[str, int] = {}
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
-        """The name in the scope of the block, with a number if it was asked for before."""
+        """The name in the scope of the block, with a number if it was requested before."""
         scope = _tf.get_current_name_scope()
         name = f"{scope}/{name}" if scope else name
         key = name.lower()  # names that differ in capitals only count as the same, as in TensorFlow
@@ -399,7 +399,7 @@ for _full, _op in _PUBLIC.items():
 def _softmax_cross_entropy_with_logits_v2(
     labels: _Any, logits: _Any, axis: int | None = None, name: str | None = None, dim: int | None = None
 ) -> _Any:
-    """As `tf.nn.softmax_cross_entropy_with_logits`, with `dim` for `axis`."""
+    """Like `tf.nn.softmax_cross_entropy_with_logits`, with `dim` for `axis`."""
     axis = dim if axis is None else axis
     return _tf.nn.softmax_cross_entropy_with_logits(labels, logits, -1 if axis is None else axis)
 
@@ -440,10 +440,10 @@ def __getattr__(name: str) -> _Any:
     if name == "strings":  # imported when it is used
         return _importlib.import_module(f"{__name__}.strings")
     if name in _MOVED:
-        found: _Any = _tf
+        value: _Any = _tf
         for part in _MOVED[name].split("."):
-            found = getattr(found, part)
-        return found
+            value = getattr(value, part)
+        return value
     if name == "__all__":
         raise AttributeError(name)  # `import *` is for what this file has
     if _absent.is_known("compat.v1", name):

@@ -29,12 +29,12 @@ def _one(first: Any, second: Any, names: str) -> Any:
 
 
 def length(input: Any, name: str | None = None, unit: str = "BYTE") -> Any:
-    """As `tf.strings.length`."""
+    """The same as `tf.strings.length`."""
     return _strings.length(input, unit)
 
 
 def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = "BYTE") -> Any:
-    """As `tf.strings.substr`."""
+    """The same as `tf.strings.substr`."""
     return _strings.substr(input, pos, len, unit)
 
 
@@ -47,7 +47,7 @@ def reduce_join(
     reduction_indices: Any = None,
     keepdims: Any = None,
 ) -> Any:
-    """As `tf.strings.reduce_join`."""
+    """The same as `tf.strings.reduce_join`."""
     axis = reduction_indices if axis is None else axis
     return _strings.reduce_join(inputs, axis, bool(keepdims or keep_dims), separator)
 
@@ -55,14 +55,14 @@ def reduce_join(
 def to_number(
     string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None
 ) -> Any:
-    """As `tf.strings.to_number`."""
+    """The same as `tf.strings.to_number`."""
     return _strings.to_number(_one(string_tensor, input, "string_tensor and input"), out_type)
 
 
 def to_hash_bucket(
     string_tensor: Any = None, num_buckets: Any = None, name: str | None = None, input: Any = None
 ) -> Any:
-    """As `tf.strings.to_hash_bucket`."""
+    """The same as `tf.strings.to_hash_bucket`."""
     return _strings.to_hash_bucket(_one(string_tensor, input, "string_tensor and input"), num_buckets)
 
 
@@ -74,7 +74,7 @@ def split(
     source: Any = None,
     name: str | None = None,
 ) -> Any:
-    """As `tf.strings.split`; the result is a `tf.SparseTensor`, or a `tf.RaggedTensor` if `result_type` says so."""
+    """Like `tf.strings.split`; the result is a `tf.SparseTensor`, or a `tf.RaggedTensor` if `result_type` says so."""
     if result_type not in ("SparseTensor", "RaggedTensor"):
         raise ValueError("result_type must be 'RaggedTensor' or 'SparseTensor'.")
     x = _one(input, source, "input and source")

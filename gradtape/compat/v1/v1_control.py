@@ -22,7 +22,7 @@ def while_loop(
     maximum_iterations: Any = None,
     return_same_structure: bool = False,
 ) -> Any:
-    """As `tf.while_loop`, but one loop variable need not be in a list.
+    """Like `tf.while_loop`, but one loop variable need not be in a list.
 
     >>> import gradtape as tf
     >>> tf.compat.v1.while_loop(lambda i: i < 10, lambda i: i * 3, [tf.constant(1)]).numpy()
@@ -55,7 +55,7 @@ def cond(
     fn1: Callable | None = None,
     fn2: Callable | None = None,
 ) -> Any:
-    """As `tf.cond`, but a list of one value is that value, unless `strict`; `fn1` and `fn2` are older names.
+    """Like `tf.cond`, but a list of one value is that value, unless `strict`; `fn1` and `fn2` are older names.
 
     >>> import gradtape as tf
     >>> tf.compat.v1.cond(True, lambda: ["yes"], lambda: ["no"])

@@ -33,12 +33,12 @@ def flush() -> None:
 
 
 def TaskLevelStatusMessage(msg: str) -> None:
-    """As `error`."""
+    """The same as `error`."""
     _log.error(msg)
 
 
 def vlog(level: int, msg: str, *args: Any) -> None:
-    """As `debug`."""
+    """The same as `debug`."""
     _log.debug(msg, *args)
 
 

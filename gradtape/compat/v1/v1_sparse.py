@@ -20,7 +20,7 @@ from gradtape.sparse.tensor import sizes_of as _sizes_of
 
 
 def add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
-    """As `tf.sparse.add`; `thresh` is the old name of `threshold`."""
+    """Like `tf.sparse.add`; `thresh` is the old name of `threshold`."""
     limit = threshold if thresh is None else thresh
     return _tf.sparse.add(a, b, 0 if limit is None else limit)
 
@@ -29,7 +29,7 @@ def concat(
     axis: Any = None, sp_inputs: Any = None, name: str | None = None, expand_nonconcat_dim: bool = False,
     concat_dim: Any = None, expand_nonconcat_dims: bool | None = None,
 ) -> Any:  # fmt: skip
-    """As `tf.sparse.concat`, with old names of its arguments."""
+    """Like `tf.sparse.concat`, with old names of its arguments."""
     expand = expand_nonconcat_dim if expand_nonconcat_dims is None else expand_nonconcat_dims
     return _tf.sparse.concat(concat_dim if axis is None else axis, sp_inputs, expand)
 
@@ -38,7 +38,7 @@ def split(
     keyword_required: Any = None, sp_input: Any = None, num_split: Any = None, axis: Any = None,
     name: str | None = None, split_dim: Any = None,
 ) -> Any:  # fmt: skip
-    """As `tf.sparse.split`; the arguments are given by name."""
+    """Like `tf.sparse.split`; the arguments are given by name."""
     if keyword_required is not None:
         raise ValueError("Keyword arguments are required for this function.")
     return _tf.sparse.split(sp_input, num_split, split_dim if axis is None else axis)

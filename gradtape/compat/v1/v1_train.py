@@ -267,7 +267,7 @@ def global_step(sess: Any, global_step_tensor: Any) -> int:
 
 
 def NewCheckpointReader(filepattern: Any) -> Any:
-    """As `tf.train.load_checkpoint`."""
+    """The same as `tf.train.load_checkpoint`."""
     return _tf.train.load_checkpoint(filepattern)
 
 

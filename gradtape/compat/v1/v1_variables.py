@@ -151,11 +151,11 @@ def get_variable(
         initializer = tf.initializers.GlorotUniform()
     if callable(initializer) and shape is not None:
         sizes = list(tf.TensorShape(shape).as_list())
-        made = initializer(sizes, dtype=tf.as_dtype(dtype or "float32"))
+        initial = initializer(sizes, dtype=tf.as_dtype(dtype or "float32"))
     else:
-        made = initializer
+        initial = initializer
     return tf.Variable(
-        made,
+        initial,
         trainable=trainable,
         name=name,
         dtype=dtype,

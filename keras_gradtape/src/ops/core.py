@@ -32,8 +32,8 @@ from keras_gradtape.src import distribution_lib
 from keras_gradtape.src.ops import float8
 from keras_gradtape.src.replicas import in_strategy
 
-# Keras 3.15 reads these of the core.
-IS_THREAD_SAFE = False  # callbacks are called at once: there is nothing to wait for
+# Keras 3.15 reads these names from this module.
+IS_THREAD_SAFE = False  # callbacks are called synchronously
 SUPPORTS_COMPLEX_DTYPES = True
 SUPPORTS_RAGGED_TENSORS = True
 SUPPORTS_SPARSE_TENSORS = True
@@ -57,7 +57,7 @@ class Variable(KerasVariable):
             self._put_on_mesh()
 
     def _put_on_mesh(self) -> None:
-        """The value goes to where its layout says, if it has one: see distribution_lib.py."""
+        """Puts the value where its layout says, if there is one: see distribution_lib.py."""
         distribution = distribution_lib.current()
         if self._layout is None and distribution is not None:
             if self._shape is None:
@@ -84,7 +84,7 @@ class Variable(KerasVariable):
 
     @property
     def value(self) -> Any:
-        """What Keras' own property gives, found with less asking: every op on a variable comes by."""
+        """The same as Keras' own property, but faster: every op on a variable uses it."""
         value, scopes = self._value, global_state.GLOBAL_STATE_TRACKER.__dict__
         if value is None or scopes.get("stateless_scope") is not None:
             return super().value
@@ -152,7 +152,7 @@ def dtype_of(dtype: Any) -> Any:
 
 def _from_anything(x: Any, dtype: Any) -> Any:
     """Variables, numbers, arrays, lists of them, and lists of tensors, in Keras' types."""
-    if x is None:  # NumPy would make it NaN
+    if x is None:  # NumPy would convert it to NaN
         raise ValueError("None values not supported.")
     if isinstance(x, KerasVariable):
         x = x.value
@@ -162,7 +162,7 @@ def _from_anything(x: Any, dtype: Any) -> Any:
         return x._read()
     if type(x) in (bool, int, float):
         kind = dtype_of(result_type(type(x)) if dtype is None else dtype)
-        # Integers from fractions, booleans from numbers, overflow of small types: left to NumPy.
+        # Left to NumPy: integers from fractions, booleans from numbers, overflow of small types.
         if kind.is_floating or (kind.is_integer and type(x) is int and 0 <= x < 128):
             return tf.convert_to_tensor(x, dtype=kind)
         return tf.convert_to_tensor(np.asarray(x).astype(kind.as_numpy_dtype))
@@ -226,27 +226,27 @@ def shape(x: Any) -> tuple:
         x = convert_to_tensor(x)
     sizes = tuple(x.shape)
     if type(x) in (Tensor, SparseTensor) and None in sizes:
-        # A size that is not known while a function is traced is a tensor.
-        known = tf.shape(x)
-        return tuple(known[k] if d is None else d for k, d in enumerate(sizes))
+        # A size that is unknown while a function is traced is a tensor.
+        dynamic = tf.shape(x)
+        return tuple(dynamic[k] if d is None else d for k, d in enumerate(sizes))
     return sizes
 
 
 @one_call
 def cast(x: Any, dtype: Any) -> Any:
-    # Layers of text cast what their tables give for ragged and sparse tensors.
+    # Text layers cast the results of their tables for ragged and sparse tensors.
     return tf.cast(x, dtype_of(dtype)) if isinstance(x, CompositeTensor) else convert_to_tensor(x, dtype)
 
 
 # ---- shapes without values ----------------------------------------------------------------------
 
-_STAND_INS = (83, 89)  # lengths that stand for None: what differs between them depends on it
+_STAND_INS = (83, 89)  # lengths used for None: sizes that differ between them depend on it
 
 
 def compute_output_spec(fn: Callable, *args: Any, **kwargs: Any) -> Any:
-    """The shapes and types of what `fn` gives, found by tracing it: nothing is computed.
+    """The shapes and types of the results of `fn`, found by tracing: nothing is computed.
 
-    Where a shape depends on values (the largest index, say), zeros take the place of values.
+    If a shape depends on values (such as the largest index), they are assumed to be zeros.
     """
     try:
         return _output_spec(fn, args, kwargs, traced=True)
@@ -257,7 +257,7 @@ def compute_output_spec(fn: Callable, *args: Any, **kwargs: Any) -> Any:
 def _output_spec(fn: Callable, args: tuple, kwargs: dict, traced: bool) -> Any:
     given = tree.flatten((args, kwargs))
     unknown = any(isinstance(x, KerasTensor) and None in x.shape for x in given)
-    # Each in its own scope: what one trace assigns, such as a random seed, the other must not see.
+    # Each in its own scope, so that one trace does not see the assignments of the other, such as random seeds.
     with StatelessScope(), SymbolicScope():
         first = _shapes(fn, args, kwargs, traced, _STAND_INS[0])
     if not unknown:
@@ -362,7 +362,7 @@ def map(f: Callable, xs: Any) -> Any:
 def scan(
     f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: Any = 1
 ) -> tuple:
-    """`carry, y = f(carry, x)` over the rows of `xs`; gives the last carry and all `y`."""
+    """`carry, y = f(carry, x)` over the rows of `xs`; returns the last carry and all `y`."""
     if not callable(f):
         raise TypeError(f"`f` should be a callable. Received: f={f}")
     if not isinstance(unroll, bool) and (not isinstance(unroll, int) or unroll < 1):
@@ -446,7 +446,7 @@ def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: str | Non
     if reduction == "min":
         return tf.tensor_scatter_nd_min(x, at, values)
     if reduction == "mul":
-        # Factors of the same place are multiplied first, in a tensor of ones.
+        # Factors for the same position are multiplied first, in a tensor of ones.
         flat_at = tf.reshape(at, [-1, at.shape[-1]])
         strides = np.cumprod([1, *[int(d) for d in x.shape[: at.shape[-1]][::-1]]])[::-1]
         places = tf.reduce_sum(flat_at * tf.constant(strides[1:].copy(), "int32"), -1)

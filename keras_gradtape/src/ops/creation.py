@@ -121,15 +121,15 @@ def linspace(
     num = int(num)
     if num < 0:
         raise ValueError(f"`num` must be a non-negative integer. Received: num={num}")
-    wanted = None if dtype is None else dtype_of(dtype)
-    start, stop = common(start, stop, also=(float,) if wanted is None else (float, wanted.name))
+    result_type = None if dtype is None else dtype_of(dtype)
+    start, stop = common(start, stop, also=(float,) if result_type is None else (float, result_type.name))
     steps = num - 1 if endpoint else num
     step = (
         (stop - start) / steps
         if steps > 0
         else tf.fill((stop - start).shape, tf.constant(math.nan, start.dtype))
     )
-    # A weighted mean of the ends meets both of them exactly.
+    # A weighted mean of the ends gives both of them exactly.
     share = np.arange(num) / builtins.max(steps, 1)
     share = tf.reshape(tf.cast(tf.constant(share), start.dtype), [num] + [1] * step.ndim)
     out = start * (1 - share) + stop * share
@@ -137,8 +137,8 @@ def linspace(
         order = [*range(1, out.ndim)]
         order.insert(axis if axis >= 0 else out.ndim + axis, 0)
         out = tf.transpose(out, order)
-    if wanted is not None:
-        out = tf.cast(tf.floor(out) if wanted.is_integer else out, wanted)
+    if result_type is not None:
+        out = tf.cast(tf.floor(out) if result_type.is_integer else out, result_type)
     return (out, step) if retstep else out
 
 

@@ -1,7 +1,7 @@
 """The functions of one operand of `keras.ops.numpy` that work element by element.
 
-Most differ only in the op and in what becomes of integers: those are made by tables. A call on a
-tensor of floats goes straight to the op.
+Most differ only in the op and in the treatment of integers: those are generated from tables. A call on a tensor of
+floats goes directly to the op.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _sinc(x: Any) -> Any:
 def _angle(x: Any) -> Any:
     if x.dtype.is_complex:
         return tf.math.angle(x)
-    # The sign decides, and NaN stays.
+    # The sign decides; NaN is preserved.
     return tf.where(x < 0, tf.fill(x.shape, tf.constant(math.pi, x.dtype)), x * 0)
 
 
@@ -186,32 +186,32 @@ def view(x: Any, dtype: Any = None) -> Any:
     x = convert_to_tensor(x)
     if dtype is None:
         return x
-    wanted = dtype_of(dtype)
-    if x.dtype.size == wanted.size:
-        return _same_bits(x, wanted)
+    target = dtype_of(dtype)
+    if x.dtype.size == target.size:
+        return _same_bits(x, target)
     if not x.ndim:
         raise ValueError("view: a scalar cannot become a type of another size; got a tensor without axes")
-    if x.dtype.size > wanted.size:
-        return tf.reshape(_same_bits(x, wanted), (*x.shape[:-1], x.shape[-1] * (x.dtype.size // wanted.size)))
-    parts = wanted.size // x.dtype.size
+    if x.dtype.size > target.size:
+        return tf.reshape(_same_bits(x, target), (*x.shape[:-1], x.shape[-1] * (x.dtype.size // target.size)))
+    parts = target.size // x.dtype.size
     if x.shape[-1] % parts:
         raise ValueError(
-            f"view: the last axis must hold whole elements of {wanted.name}; expected a multiple of {parts}; "
+            f"view: the last axis must hold whole elements of {target.name}; expected a multiple of {parts}; "
             f"got x: {x.dtype.name}{list(x.shape)}."
         )
-    return _same_bits(tf.reshape(x, (*x.shape[:-1], x.shape[-1] // parts, parts)), wanted)
+    return _same_bits(tf.reshape(x, (*x.shape[:-1], x.shape[-1] // parts, parts)), target)
 
 
-def _same_bits(x: Any, wanted: Any) -> Any:
+def _same_bits(x: Any, target: Any) -> Any:
     """`tf.bitcast`, which has no booleans."""
     if x.dtype.is_bool:
         x = tf.cast(x, tf.uint8)
-    if wanted.is_bool:
+    if target.is_bool:
         return tf.cast(x if x.dtype is tf.uint8 else tf.bitcast(x, tf.uint8), tf.bool)
-    return x if x.dtype is wanted else tf.bitcast(x, wanted)
+    return x if x.dtype is target else tf.bitcast(x, target)
 
 
-# ---- questions ----------------------------------------------------------------------------------
+# ---- predicates---------------------------------------------------------------------------------
 
 
 def _asked(name: str, op: Callable, otherwise: bool) -> Callable:
@@ -249,7 +249,7 @@ def signbit(x: Any) -> Any:
     x = convert_to_tensor(x)
     if x.dtype.is_bool or x.dtype.name in UNSIGNED:
         return tf.fill(x.shape, False)
-    if x.dtype.is_floating:  # zeros have a sign
+    if x.dtype.is_floating:  # zeros have a sign, too
         x = tf.bitcast(x, _BITS[x.dtype.size])
     return x < 0
 

@@ -1,6 +1,6 @@
 """Numbers of 8 bits, which Keras quantizes layers with: float32 inside, rounded as the hardware would.
 
-They exist between two casts, and that is all Keras asks of them: there is no arithmetic on them.
+They only exist between two casts, which is all that Keras needs: there is no arithmetic on them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class _Format(NamedTuple):
     mantissa: int  # bits
     smallest: int  # exponent of the smallest normal number
     largest: float
-    beyond: float  # what takes the place of larger numbers
+    beyond: float  # replaces larger numbers
 
 
 def _format(name: str, *numbers: Any) -> _Format:
@@ -65,9 +65,9 @@ def rounded(x: Any, name: str) -> Any:
     odd = tf.bitwise.bitwise_and(tf.bitwise.right_shift(bits, drop), 1)
     near = tf.bitwise.bitwise_and(bits + ((1 << (drop - 1)) - 1) + odd, -(1 << drop))
     near = tf.bitcast(near, tf.float32)
-    # Below the normal numbers the steps are equal.
+    # Below the normal numbers the spacing is constant.
     step = 2.0 ** (form.smallest - form.mantissa)
     near = tf.where(tf.abs(x) < 2.0**form.smallest, tf.round(x / step) * step, near)
     near = tf.where(tf.abs(near) > form.largest, tf.sign(x) * form.beyond, near)
-    same = tf.equal(near, x)  # infinities, too, have no difference from themselves
+    same = tf.equal(near, x)  # the difference would be NaN for infinities
     return x + tf.stop_gradient(tf.where(same, tf.zeros_like(x), near - x))

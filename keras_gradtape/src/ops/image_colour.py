@@ -58,6 +58,6 @@ def hsv_to_rgb(images: Any, data_format: str | None = None) -> Any:
     x, axis = converted(images), channels_axis(data_format)
     _want_colour(x, axis)
     hue, saturation, value = tf.unstack(_pixels_last(wide(x), axis), axis=-1)
-    hue = hue - tf.floor(hue)  # hues are angles: whole turns do not count
+    hue = hue - tf.floor(hue)  # hues are angles, modulo full turns
     y = coloured_with(hue, (1 - saturation) * value, saturation * value)
     return tf.cast(_pixels_back(y, axis), x.dtype)

@@ -14,7 +14,7 @@ def gaussian_blur(
 ) -> Any:
     """Blurred along the width by the first of sizes and sigmas and along the height by the second.
 
-    Differentiable by the images and `sigma`. There are zeros around the images.
+    Differentiable with respect to the images and `sigma`. Images are padded with zeros.
     """
     x = converted(images)
     layout = Layout(x, data_format)
@@ -36,7 +36,7 @@ def _gaussian(size: int, sigma: Any) -> Any:
 def _along(x: Any, weights: Any, axis: int) -> Any:
     """Every channel convolved with `weights` along the height (1) or the width (2).
 
-    Along the height, as many numbers as a row has are taken as channels: they are computed together.
+    Along the height, the numbers of a row are treated as channels, so that they are computed together.
     """
     if axis == 2:
         turn = [0, 2, 1, 3]

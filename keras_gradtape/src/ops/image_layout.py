@@ -1,4 +1,4 @@
-"""What the functions of `keras.ops.image` have in common: their arguments, and the order of axes.
+"""Common parts of the functions of `keras.ops.image`: their arguments, and the order of axes.
 
 Most are computed as `[batch, height, width, channels]`, in floats of 32 bits or more.
 """
@@ -53,7 +53,7 @@ def exact(x: Any) -> Any:
 
 
 class Layout:
-    """One image or a batch, channels first or last, and the way there and back."""
+    """One image or a batch, channels first or last: converts to the internal order and back."""
 
     def __init__(self, images: Any, data_format: str | None) -> None:
         self._single = images.ndim == 3

@@ -27,7 +27,7 @@ def resize(
     fill_value: float = 0.0,
     data_format: str | None = None,
 ) -> Any:
-    """Integers give floats, which `keras.ops.image.resize` rounds; except by "nearest", which stays exact."""
+    """Integer images become floats, which `keras.ops.image.resize` rounds; "nearest" stays exact."""
     want_one_of("interpolation", interpolation, RESIZE_INTERPOLATIONS)
     if fill_mode != "constant":
         raise ValueError(

@@ -1,6 +1,6 @@
 """Images read between their pixels: `map_coordinates`, and the transforms of planes.
 
-How they are read is `gradtape/image/projection.py`.
+The interpolation is in `gradtape/image/projection.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`keras.ops.linalg`: factorisations, solutions, norms, and derivatives in a direction.
 
-Integers are taken as floats; floats of 16 bits are computed with in 32.
+Integers are converted to floats; 16-bit floats are computed in float32.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _eliminated(a: Any) -> tuple[Any, Any]:
 
 
 def _solved(op: Callable, a: Any, b: Any) -> Any:
-    """Vectors as right-hand sides are matrices of one column."""
+    """Treats vectors as right-hand sides of one column."""
     a, b = floats(a, b)
     if b.ndim == a.ndim - 1:
         return tf.squeeze(op(a, tf.expand_dims(b, -1)), -1)

@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 # ---- segments -----------------------------------------------------------------------------------------
-# A segment without rows has the value that changes nothing: infinities for extrema, as in JAX.
+# A segment without rows has the neutral value: infinities for extrema, as in JAX.
 
 
 def _segments(data: Any, segment_ids: Any, num_segments: int | None) -> tuple[Any, Any, int]:

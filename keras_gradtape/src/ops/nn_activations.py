@@ -1,6 +1,6 @@
 """The activation functions of `keras.ops.nn`.
 
-A call on a tensor of floats goes straight to the op. Derivatives at kinks are TensorFlow's.
+A call on a tensor of floats goes directly to the op. Derivatives at kinks are TensorFlow's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _floats(x: Any) -> Any:
     return x if type(x) is Tensor and x.dtype.is_floating else floating(x)
 
 
-# ---- ops as they are ------------------------------------------------------------------------------
+# ---- plain ops ------------------------------------------------------------------------------------
 
 
 def _of_floats(name: str, op: Callable) -> Callable:
@@ -83,7 +83,7 @@ def log_sigmoid(x: Any) -> Any:
 
 
 # ---- with their logits ----------------------------------------------------------------------------
-# The cross-entropies look for the logits of a probability, from which they are exact.
+# The cross-entropies look up the logits of a probability, from which they are computed exactly.
 
 
 def sigmoid(x: Any) -> Any:
@@ -114,7 +114,7 @@ def log_softmax(x: Any, axis: int | None = -1) -> Any:
     return tf.nn.log_softmax(x, axis)
 
 
-# ---- made of others -------------------------------------------------------------------------------
+# ---- composites -----------------------------------------------------------------------------------
 
 
 def sparse_sigmoid(x: Any) -> Any:
@@ -181,8 +181,8 @@ def threshold(x: Any, threshold: Any, default_value: Any) -> Any:
 def sparsemax(x: Any, axis: int = -1) -> Any:
     """The point of the simplex that is nearest to `x`: `max(x - tau, 0)` whose sum is 1.
 
-    Sorted, the first k elements are the ones above the threshold: those that exceed the mean of
-    themselves and those before, less 1 / k.
+    After sorting, the first k elements are above the threshold: those that exceed the mean of themselves and their
+    predecessors, less 1 / k.
     """
     x = _floats(x)
     ordered = tf.sort(x, axis=axis, direction="DESCENDING")

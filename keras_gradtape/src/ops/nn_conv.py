@@ -130,8 +130,8 @@ def conv_transpose(
     sizes = [int(n) for n in (sizes[2:] if first else sizes[1:-1])]
     if first:
         x = to_last(x)
-    # What the filters write beyond the wanted size is cut off, half of it before; where they write less,
-    # the rest is zero.
+    # Output of the filters beyond the requested size is cut off, half of it at the start; if there is less, the
+    # rest is zero.
     pads: list[int] = []
     reached, missing = [], []
     for n, k, s, d, size in zip(x.shape[1:-1], w.shape[:-2], steps, rates, sizes, strict=True):

@@ -181,7 +181,7 @@ def ctc_decode(
         return _best_path(x, lengths, merge_repeated, blank)
     if strategy != "beam_search":
         raise ValueError(f"Invalid strategy {strategy}. Supported values are 'greedy' and 'beam_search'.")
-    # The search takes the last class for the blank.
+    # The search uses the last class as the blank.
     order = [*(c for c in range(classes) if c != blank), blank]
     if order[blank] != blank:
         x = tf.gather(x, order, axis=-1)
@@ -201,7 +201,7 @@ def _best_path(x: Any, lengths: Any, merge_repeated: bool, blank: int) -> tuple[
         fresh = tf.not_equal(best[:, 1:], best[:, :-1])
         mask = tf.logical_and(mask, tf.concat([tf.fill([batch, 1], True), fresh], 1))
     labels = tf.where(mask, best, -1)
-    # What is kept moves to the front, in its order.
+    # Kept elements move to the front, in order.
     order = tf.argsort(tf.cast(tf.logical_not(mask), "int32"), axis=1, stable=True)
     return tf.expand_dims(tf.gather(labels, order, axis=1, batch_dims=1), 0), scores
 

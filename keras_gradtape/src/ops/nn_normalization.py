@@ -36,7 +36,7 @@ def moments(x: Any, axes: Any, keepdims: bool = False, synchronized: bool = Fals
         return _moments_of_all(replica, x, axes, keepdims)
     if x.dtype.name in _DIRECT:
         return tuple(_moments(x, axes, keepdims))
-    # 16 bits are too few for squares: computed in 32, and cut off at the largest number.
+    # 16 bits are too few for squares: computed in 32 bits, and limited to the largest number.
     wide = _moments(tf.cast(x, "float32"), axes, keepdims)
     low, high = float(x.dtype.min), float(x.dtype.max)
     return tuple(tf.cast(_clip(v, low, high), x.dtype) for v in wide)
@@ -92,7 +92,7 @@ def _fits(parameter: Any, x: Any, axes: Any) -> bool:
 def layer_normalization(
     x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: float | None = None
 ) -> Any:
-    """What Keras from 3.16 on asks of a backend; earlier versions make it of `moments`."""
+    """Required of a backend since Keras 3.16; earlier versions use `moments`."""
     x = floating(x)
     epsilon = config.epsilon() if epsilon is None else epsilon
     gamma, beta = (v if v is None else convert_to_tensor(v, x.dtype.name) for v in (gamma, beta))
@@ -127,7 +127,7 @@ def _lower_triangle(rows: int, columns: int) -> np.ndarray:
 def _is_fused(q: Any, k: Any) -> bool:
     """Whether attention is one op: where scores do not stay in the cache, and with products of bfloat16.
 
-    Scores of float16 are float32, and its largest number is not far below all of them.
+    Not for float16: its scores are float32, and no float16 number is far below all of them, as masks need.
     """
     name, rows, columns = q.dtype.name, q.shape[2], k.shape[2]
     if rows is None or columns is None:
@@ -148,8 +148,8 @@ def dot_product_attention(
 ) -> Any:
     """`softmax(scale · query keyᵀ + bias) value` for tensors `[batch, length, heads, size]`.
 
-    Fewer heads of keys and values than of queries serve groups of neighbouring queries. Logits are of at
-    least 32 bits. There is one way to compute it: `flash_attention` changes nothing.
+    If there are fewer heads of keys and values than of queries, each serves a group of neighbouring queries. Logits
+    have at least 32 bits. There is only one implementation: `flash_attention` has no effect.
     """
     query, key, value = common(query, key, value)
     if query.ndim != 4:
@@ -166,7 +166,7 @@ def dot_product_attention(
     if is_causal and mask is not None:
         mask, is_causal = tf.logical_and(mask, _lower_triangle(q.shape[2], k.shape[2])), False
     if bias is None and attn_logits_soft_cap is None and _is_fused(q, k):
-        # A row without a key gets equal parts of all: no infinities, whose difference is NaN.
+        # A row without keys gets equal weights; without infinities, whose difference would be NaN.
         far = None if mask is None else _select(mask, tf.zeros((), q.dtype), -0.7 * float(q.dtype.max))
         out = tf.nn.scaled_dot_product_attention(q, k, v, far, is_causal, scale)
         return tf.transpose(out, [0, 2, 1, 3])

@@ -19,7 +19,7 @@ _max = op("max_pool")
 
 __all__ = ["adaptive_average_pool", "adaptive_max_pool", "average_pool", "max_pool"]
 
-# What the rows of pooling and convolution take.
+# Paddings in the form that the rows of pooling and convolution take.
 PADDINGS: dict[str, list[int]] = {"valid": [], "same": [-1], "VALID": [], "SAME": [-1]}
 
 
@@ -79,13 +79,13 @@ def average_pool(
 
 
 # ---- to a given size ------------------------------------------------------------------------------
-# Window i of n goes from floor(i * size / n) to ceil((i + 1) * size / n). Along an axis there are at most
-# two lengths of windows: pooled with both at every place, the wanted ones are picked out.
+# Window i of n goes from floor(i * size / n) to ceil((i + 1) * size / n). Along an axis windows have at most two
+# lengths: all positions are pooled with both, and the right ones are selected.
 
 
 @functools.lru_cache(maxsize=256)
 def _windows(size: int, count: int) -> tuple[list[int], list[int]]:
-    """The lengths of windows, and where each one begins in the results for all lengths, one after the other."""
+    """The lengths of windows, and the index of each window in the concatenated results for all lengths."""
     numbers = np.arange(count)
     starts = numbers * size // count
     lengths = -(-(numbers + 1) * size // count) - starts

@@ -1,7 +1,7 @@
 """The functions of two operands of `keras.ops.numpy` that work element by element, and choices.
 
-Operands are brought to Keras' common type. A call on two tensors of one type, or on a tensor of
-floats and a Python number, goes straight to the op.
+Operands are converted to Keras' common type. A call on two tensors of one type, or on a tensor of floats and a
+Python number, goes directly to the op.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from keras_gradtape.src.ops.types import INTEGERS, Tensor, common, floats, numbe
 _div = op("div")
 _select = op("select")
 
-# ---- makers -------------------------------------------------------------------------------------
+# ---- factories------------------------------------------------------------------------------------
 
 
 def _of_two(name: str, op: Callable, of_truths: Callable | None = None) -> Callable:
@@ -96,7 +96,7 @@ def fmod(x1: Any, x2: Any) -> Any:
 
 
 def _logaddexp(x1: Any, x2: Any) -> Any:
-    # The difference of equal infinities is NaN, but their sum is the answer.
+    # The difference of equal infinities is NaN, but their sum is correct.
     gap = -tf.abs(x1 - x2)
     return tf.where(tf.math.is_nan(gap), x1 + x2, tf.maximum(x1, x2) + tf.math.log1p(tf.exp(gap)))
 
@@ -119,7 +119,7 @@ def _extreme(name: str, op: Callable) -> Callable:
 
 
 def _hypot(x1: Any, x2: Any) -> Any:
-    # Squares of the ratio neither overflow nor vanish.
+    # Squares of the ratio neither overflow nor underflow.
     a, b = tf.abs(x1), tf.abs(x2)
     large, small = tf.maximum(a, b), tf.minimum(a, b)
     ratio = small / tf.where(tf.equal(large, 0), tf.ones_like(large), large)
@@ -133,7 +133,7 @@ def _copysign(x1: Any, x2: Any) -> Any:
 def _nextafter(x1: Any, x2: Any) -> Any:
     if x1.dtype.size > 2:
         return tf.math.nextafter(x1, x2)
-    # The bits of neighbours differ by one, and grow with the distance from zero.
+    # The bits of neighbouring numbers differ by one, and grow with the distance from zero.
     outward = tf.equal(x2 > x1, x1 > 0)
     step = tf.where(outward, tf.constant(1, tf.int16), tf.constant(-1, tf.int16))
     near = tf.bitcast(tf.bitcast(x1, tf.int16) + step, x1.dtype)
@@ -197,7 +197,7 @@ def allclose(x1: Any, x2: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bo
 
 
 def _of_bits(name: str, op: Callable, of_truths: Callable | None = None) -> Callable:
-    """As `_of_two`; Keras calls the operands `x` and `y` here."""
+    """Like `_of_two`; Keras calls the operands `x` and `y` here."""
     of_two = _of_two(name, op, of_truths)
 
     def function(x: Any, y: Any) -> Any:
@@ -251,7 +251,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None) -> Any:
 
 
 def nonzero(x: Any) -> tuple:
-    """The places of what is not zero, axis by axis."""
+    """The positions of nonzero elements, axis by axis."""
     places = tf.cast(tf.where(convert_to_tensor(x, "bool")), tf.int32)
     return tuple(tf.unstack(places, axis=1))
 

@@ -20,7 +20,7 @@ from keras_gradtape.src.ops.types import INTEGERS, Tensor, common, floating, ope
 def _factors(*xs: Any) -> tuple[list, Any]:
     """Factors in the type they are multiplied in, and the type of the result.
 
-    Products of bytes do not fit into bytes: int8 gives int32. Booleans are multiplied as integers.
+    Products of int8 do not fit into int8, so they are int32. Booleans are multiplied as integers.
     """
     operands = [operand(x) for x in xs]
     if all(type(x) is Tensor and x.dtype is tf.int8 for x in operands):
@@ -176,7 +176,7 @@ def correlate(x1: Any, x2: Any, mode: str = "valid") -> Any:
     if mode not in ("valid", "same", "full"):
         raise ValueError(f"`mode` must be one of 'valid', 'same' and 'full'. Received: mode={mode}")
     n, m = x1.shape[0], x2.shape[0]
-    if n < m:  # the shorter one slides along the longer one, which turns the result around
+    if n < m:  # the shorter one slides along the longer one, which reverses the result
         return tf.reverse(tf.math.conj(correlate(x2, x1, mode)), [0])
     before = {"valid": 0, "same": m // 2, "full": m - 1}[mode]
     length = {"valid": n - m + 1, "same": n, "full": n + m - 1}[mode]

@@ -1,6 +1,6 @@
 """The functions of `keras.ops.numpy` that reduce, and those that accumulate along an axis.
 
-Small integers are added up in 32 bits; means and variances are floats.
+Small integers are summed in 32 bits; means and variances are floats.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return tf.reduce_sum(width * (along(y, axis, 1, None) + along(y, axis, None, -1)), axis) * 0.5
 
 
-# ---- without what is not a number -----------------------------------------------------------------
+# ---- ignoring NaN --------------------------------------------------------------------------------
 
 
 def _filled(x: Any, value: Any) -> tuple[Any, Any]:

@@ -162,7 +162,7 @@ def dstack(xs: Any) -> Any:
 
 
 def _at_least(x: Any, rank: int) -> Any:
-    """With as many axes as NumPy gives to what it stacks: rows come first, depth comes last."""
+    """Adds axes as NumPy does before stacking: rows come first, depth comes last."""
     if x.ndim >= rank:
         return x
     shape = [1] * (builtins.min(rank, 2) - x.ndim) + list(x.shape)
@@ -178,7 +178,7 @@ def _cut(x: Any, places: Any, axis: int) -> list:
     sizes = [builtins.max(b - a, 0) for a, b in zip([0, *ends], [*ends, length], strict=True)]
     if builtins.sum(sizes) == length:
         return list(tf.split(x, sizes, axis))
-    before = (slice(None),) * (axis % x.ndim)  # places that go back: chunks overlap or are empty
+    before = (slice(None),) * (axis % x.ndim)  # decreasing positions: chunks overlap or are empty
     return [x[(*before, slice(a, a + n))] for a, n in zip([0, *ends], sizes, strict=True)]
 
 
@@ -243,7 +243,7 @@ def _rearranged(x: Any, places: np.ndarray, axis: int) -> Any:
     return tf.gather(tf.identity(x), places.astype(np.int32), axis=axis)
 
 
-_EDGES: dict[str, Any] = {"circular": "wrap", "empty": "edge", "replicate": "edge"}  # what NumPy calls them
+_EDGES: dict[str, Any] = {"circular": "wrap", "empty": "edge", "replicate": "edge"}  # NumPy's names
 
 
 def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> Any:
@@ -261,12 +261,12 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
     if edges not in ("edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"pad: expected a mode that repeats elements, or 'constant'; got mode={mode!r}")
     for axis, width in enumerate(widths):
-        if builtins.any(width):  # NumPy says which element stands where
+        if builtins.any(width):  # NumPy computes the index of each element
             x = _rearranged(x, np.pad(np.arange(x.shape[axis]), width, edges), axis)
     return x
 
 
-# ---- elements by their places -----------------------------------------------------------------------
+# ---- elements by their positions--------------------------------------------------------------------
 
 
 def _places(indices: Any, length: int) -> Any:

@@ -23,7 +23,7 @@ def argsort(x: Any, axis: int | None = -1) -> Any:
 
 
 def argpartition(x: Any, kth: Any, axis: int | None = -1) -> Any:
-    """A full sort: what is before and after `kth` may be in any order."""
+    """A full sort, since elements before and after `kth` may be in any order."""
     return argsort(countable(x), axis)
 
 
@@ -72,7 +72,7 @@ def unique(
 ) -> Any:  # fmt: skip
     """The different elements, or subtensors along `axis`, in order.
 
-    With `size` the shapes do not depend on the values: then it works on symbolic tensors too.
+    With `size` the shapes do not depend on the values, so it works on symbolic tensors too.
     """
     x = convert_to_tensor(x)
     moved = tf.reshape(x, [-1]) if axis is None else moveaxis(x, axis, 0)
@@ -80,13 +80,13 @@ def unique(
     rows = tf.reshape(tf.cast(moved, tf.int32) if x.dtype.is_bool else moved, [length, -1])
     order = _order_of_rows(rows)
     arranged = tf.gather(rows, order)
-    # The number of the group that each row is in, in order.
+    # The index of the group of each sorted row.
     new = tf.reduce_any(tf.not_equal(arranged[1:], arranged[:-1]), 1)
     group = tf.cumsum(tf.concat([tf.zeros([min(length, 1)], tf.int32), tf.cast(new, tf.int32)], 0))
     count = size
     if count is None:
         count = int(group[-1]) + 1 if length else 0
-    segment = tf.where(group < count, group, tf.constant(-1))  # negative ones are left out
+    segment = tf.where(group < count, group, tf.constant(-1))  # negative ids are dropped
     counts = tf.math.unsorted_segment_sum(tf.ones_like(order), segment, count)
     first = tf.math.unsorted_segment_min(order, segment, count)
     there = counts > 0

@@ -25,8 +25,8 @@ def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> tf.S
 def multi_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> tf.SparseTensor:
     """A 1 for each integer that is among those of a row."""
     codes = one_hot(x, num_classes, axis, "int32")
-    found = tf.sparse.reduce_max(codes, 1 if len(x.shape) > 1 else 0, output_is_sparse=True)
-    return tf.cast(found, standardize_dtype(dtype))
+    largest = tf.sparse.reduce_max(codes, 1 if len(x.shape) > 1 else 0, output_is_sparse=True)
+    return tf.cast(largest, standardize_dtype(dtype))
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> tf.SparseTensor:

@@ -125,12 +125,12 @@ def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple:
         if range is not None
         else (tf.reduce_min(x), tf.reduce_max(x))
     )
-    # An interval without length becomes one of length one around its place.
+    # An empty interval is replaced by one of length one around it.
     flat = tf.equal(low, high)
     low, high = tf.where(flat, low - 0.5, low), tf.where(flat, high + 0.5, high)
     edges = linspace(low, high, bins + 1)
     flat_x = tf.reshape(x, [-1])
-    place = tf.minimum(searchsorted(edges, flat_x, side="right") - 1, bins - 1)  # the last one is closed
+    place = tf.minimum(searchsorted(edges, flat_x, side="right") - 1, bins - 1)  # the last bin is closed
     place = tf.where((flat_x >= low) & (flat_x <= high), place, tf.constant(-1))
     counts = tf.math.unsorted_segment_sum(tf.ones_like(place), place, bins)
     return counts, edges

@@ -1,7 +1,7 @@
 """Keras' type promotion, with a shortcut for operands that already have one type.
 
-The rules are Keras' own, which are JAX's with 32 bits where nothing else is asked for. Numbers of 64
-bits stay what they are: JAX has none by default, but tapes in double precision are common.
+The rules are Keras' own: those of JAX, with 32 bits by default. 64-bit types are preserved: JAX disables them by
+default, but tapes in double precision are common.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def result_type(*kinds: Any) -> str:
 
 
 def _kind(x: Any) -> Any:
-    """What an operand contributes to the type of the result: Python numbers are weakly typed."""
+    """The contribution of an operand to the type of the result: Python numbers are weakly typed."""
     if type(x) is Tensor:
         return x.dtype.name
     if type(x) is int:

@@ -1,1 +1,1 @@
-"""The native engine: fuse, plan, write in place, and lower to a program of the core."""
+"""The native engine: fuses, plans, writes in place, and lowers graphs to programs of the core."""

@@ -1,12 +1,12 @@
 """Finds bands: consecutive steps that treat the rows of their values independently.
 
-The examples of a batch in a recurrent layer, or in a narrow network, are independent until their losses are summed. Rows
-are divided into blocks, and a thread takes a block through all steps of a band (core/bands.h): threads do not wait for
-each other between steps, and the result of a step is in the cache when the next one reads it. That pays off for steps that
-are long enough to run in parallel, but too short to do so efficiently one by one.
+The examples of a batch in a recurrent layer, or in a narrow network, are independent until their losses are summed.
+Rows are divided into blocks, and a thread takes a block through all steps of a band (core/bands.h): threads do not
+wait for each other between steps, and the result of a step is in the cache when the next step reads it. This pays
+for steps that are long enough to run in parallel, but too short to do so efficiently one by one.
 
-In a band a value is *cut*, so that a block has its own rows only, or is read *whole*: weights, which are computed before
-the band.
+In a band a value is either *cut*, so that a block has only its own rows, or read *whole*: weights, which are
+computed before the band.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from gradtape._src.engines.native.joins import Part
 from gradtape._src.graph.ir import Graph, Value
 
 _MOST_BLOCKS = 8
-_FEWEST_ROWS = 8  # of a block
-_LONGEST = 512  # steps: between bands a program can be interrupted
-_WORTH = 50_000  # nanoseconds of all steps, on one thread
-_EACH = 1_500  # the same of a step, on average
+_FEWEST_ROWS = 8  # in a block
+_LONGEST = 512  # steps in a band; programs can be interrupted between bands
+_WORTH = 50_000  # the least time of all steps on one thread, in nanoseconds
+_EACH = 1_500  # the same for a step, on average
 _OF_A_BLOCK = (
-    5_000  # the same of a step in a block, for more than a few blocks: what a block costs on its own shows
+    5_000  # the same for a step in a block, if there are more than a few blocks, because each has a cost
 )
 _FEW = 4
-# Larger products are cut by themselves, into blocks of both sides that suit the caches.
+# Larger products are divided separately, into blocks of both sides that suit the caches.
 _LARGEST_PRODUCT = 600_000  # nanoseconds
 _LARGEST_WHOLE = 1 << 19  # bytes: every block reads them
 _INPUT, _OUTPUT = 0, 1  # kinds of registers, as in lower
@@ -51,9 +51,9 @@ def find(
 ) -> list[Band]:
     """The bands among the steps.
 
-    `parts` are values that lie in others. `over`: for each output the input that it may be written over, or -1.
+    `parts` are values inside others. `over`: for each output, the input that it may overwrite, or -1.
     """
-    # What is no longer what it was when a value has been made.
+    # Inputs that are overwritten when an output is computed.
     changes = {v: graph.inputs[i] for v, i in zip(graph.outputs, over, strict=False) if i >= 0}
     changes.update((v, part.of) for v, part in parts.items())
     joined = {part.of for part in parts.values()}
@@ -76,12 +76,12 @@ def _grown(
     changes: dict[Value, Value],
     joined: set[Value],
 ) -> tuple[Band | None, int]:
-    """The band that begins with a product, if it is worth it, and the first step behind it."""
+    """The band that begins with a product, if it pays, and the index of the first step after it."""
     rows = steps[first].results[0].shape[0]
     blocks = next((n for n in range(_MOST_BLOCKS, 1, -1) if rows % n == 0 and rows // n >= _FEWEST_ROWS), 0)
     if not blocks:
         return None, first + 1
-    made: set[Value] = set()
+    written: set[Value] = set()
     whole: set[Value] = set()
     cuts: list[Cut] = []
     cost = 0.0
@@ -90,12 +90,12 @@ def _grown(
         if cut is None:
             break
         roots = [aliases.get(v, v) for v in step.operands]
-        # Blocks of what is made of parts are not blocks of these.
+        # Blocks of values that are made of parts are not blocks of the parts.
         read = {v for v, c in zip(roots, cut, strict=True) if not c or v in joined}
         changed = {*step.results, *(changes[v] for v in step.results if v in changes)}
-        if made & read or changed & (whole | read):
+        if written & read or changed & (whole | read):
             break
-        made |= changed
+        written |= changed
         whole |= read
         cuts.append(cut)
         cost += _nanoseconds(step)
@@ -111,7 +111,7 @@ def _is_product(step: Any) -> bool:
 
 
 def _nanoseconds(step: Any) -> float:
-    """About how long a step takes on one thread."""
+    """The approximate time of a step on one thread."""
     size = max([v.size for v in (*step.operands, *step.results)], default=0)
     if _is_product(step):
         return sqrt(float(step.operands[0].size) * step.operands[1].size * step.results[0].size) / 50

@@ -1,17 +1,16 @@
 """Groups element-wise nodes and reductions into clusters.
 
-A cluster runs as one loop over tiles of its iteration space, so values that its members pass to
-each other never reach memory. Members have results of one shape; operands have that shape, or
-are broadcast along rows, columns, or both.
+A cluster runs as one loop over tiles of its iteration space, so values that its members pass to each other never
+reach memory. Members have results of one shape; operands have that shape, or are broadcast along rows, columns, or both.
 
-Reductions of each row are members, too, and so is what is computed of their results: *columns*, which have one
-element a row. A tile has whole rows then, and the members after a reduction find its result in the tile.
-Reductions over all elements, or over rows, are epilogues: they are known when all tiles are done.
+Reductions of each row are members, too, and so are values computed from their results: *columns*, which have one
+element per row. A tile then has whole rows, and the members after a reduction find its result in the tile.
+Reductions over all elements, or over rows, are epilogues: their results are known when all tiles are done.
 
 Members may run together if nothing that they read from outside depends on one of them. That is checked with sets of
-ancestors, stored as bits of an integer, whose total size grows with the square of the number of nodes. So the nodes
-are processed in windows: no cluster crosses the edge of a window, and then no path from one of its members to
-another leaves the window either.
+ancestors, stored as bits of an integer, whose total size grows with the square of the number of nodes. So nodes are
+processed in windows: no cluster crosses the edge of a window, so no path from one of its members to another leaves
+the window either.
 """
 
 from __future__ import annotations
@@ -27,41 +26,41 @@ from gradtape._src.graph.ir import Callback, Graph, Node, Value
 FULL, SCALAR, ROW, COLUMN = range(4)
 OVER_ALL, OVER_ROWS, OVER_COLUMNS = range(3)
 
-# Types in which a tile is reduced as it is.
+# Types that are reduced within a tile without conversion.
 _WHOLE = WIDE | {dtypes.bool._code}
-# Rows longer than this do not fit into a tile, so they are not reduced in one.
+# Longer rows do not fit into a tile, so they are not reduced in one.
 _LONGEST_ROW = 8192
-# Nodes in a window: more than the graph of a step of most models has. It bounds the registers of a cluster
-# too, which the native program numbers with 16 bits.
+# Nodes in a window: more than the graph of a training step has in most models. It also limits the registers of a
+# cluster, which the native program numbers with 16 bits.
 WINDOW = 4096
 
 
 class Split(NamedTuple):
-    """How the iteration space is seen as [outer, inner]; inner is 0 while nothing decided it."""
+    """The iteration space as [outer, inner]; inner is 0 while it is undecided."""
 
     outer: int
     inner: int
 
 
 class Cluster:
-    """Nodes that run as one step. Bits count the nodes of the window."""
+    """Nodes that run as one step. Bits number the nodes of the window."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self.nodes: list[Node] = []
         self.members = 0  # bits of the nodes
-        self.last = 0  # the highest of them
-        self.above = 0  # bits of the members and of all that they depend on
+        self.last = 0  # the highest of these bits
+        self.above = 0  # bits of the members and of everything they depend on
         self.outside = 0  # bits of the nodes elsewhere that members read
-        self.needs = 0  # bits of those and of all that they depend on
+        self.needs = 0  # bits of those and of everything they depend on
         self.read = False  # whether a node elsewhere reads a member
         self.inner = 0  # 0: undecided, any split will do
         self.epilogues: set[Node] = set()
-        self.columns: set[Node] = set()  # members with one element a row
+        self.columns: set[Node] = set()  # members with one element per row
         self.across = 0  # bits of the nodes elsewhere that members read as a row
 
     def along(self, v: Value) -> bool:
-        """Whether a value has an element for each of a row."""
+        """Whether a value has an element for every element of a row."""
         broadcast = broadcast_of(v.shape, self.shape)
         return v.node not in self.columns and broadcast is not None and broadcast[0] in (FULL, ROW)
 
@@ -69,7 +68,7 @@ class Cluster:
 def fuse(graph: Graph) -> list[Node | Cluster]:
     """The steps of the graph in an order in which they can run."""
     of: dict[Node, Cluster] = {}
-    called: Node | None = None  # the callback before this one: they run in the order of the graph
+    called: Node | None = None  # the previous callback: callbacks run in the order of the graph
     after: dict[Node, Node] = {}
     for node in graph.nodes:
         if isinstance(node.op, Callback) and not node.op.is_barrier:
@@ -85,9 +84,9 @@ def _is_member(node: Node) -> bool:
     return node.op.row.fuses and len(node.operands) <= 4 and not node.is_held
 
 
-@lru_cache(4096)  # equal layers repeat the same questions
+@lru_cache(4096)  # equal layers repeat the same calls
 def broadcast_of(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int] | None:
-    """How an operand of `shape` is broadcast to `whole`: (kind, inner), or None if it is none of the kinds."""
+    """How an operand of `shape` is broadcast to `whole`: (kind, inner); None if it is none of the supported kinds."""
     size = prod(shape)
     if size == 1:
         return SCALAR, 0
@@ -104,7 +103,7 @@ def broadcast_of(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, i
 
 
 def _inner_of(node: Node) -> int | None:
-    """The length of a row that the operands ask for: 0 for any, None when they disagree."""
+    """The row length that the operands require: 0 for any, None if they contradict each other."""
     inner = 0
     for v in node.operands:
         broadcast = broadcast_of(v.shape, node.results[0].shape)
@@ -115,10 +114,10 @@ def _inner_of(node: Node) -> int | None:
 
 
 def reduced_over(node: Node) -> tuple[int, int] | None:
-    """What a reduction sums over, and the row length it needs; None when it cannot be in a cluster."""
+    """The kind of a reduction, and the row length it needs; None if it cannot be in a cluster."""
     (x,) = node.operands
     out = node.results[0]
-    if x.dtype not in _WHOLE or x.size == 0:  # integers and halves are reduced in wider types elsewhere
+    if x.dtype not in _WHOLE or x.size == 0:  # integers and half floats are reduced in wider types elsewhere
         return None
     if out.size == 1:
         return (OVER_ALL, 0) if node.op.row.epilogue else None
@@ -135,21 +134,21 @@ def reduced_over(node: Node) -> tuple[int, int] | None:
 
 
 def _reduces(cluster: Cluster, x: Value, over: tuple[int, int]) -> bool:
-    """Whether a reduction of `x`, a member or an operand of a cluster, can be in it."""
+    """Whether a reduction of `x`, a member or an operand of a cluster, can be in that cluster."""
     fits = not (over[1] and cluster.inner and over[1] != cluster.inner)
     return fits and cluster.shape == x.shape and x.node not in cluster.epilogues
 
 
 class _Window:
-    """Consecutive nodes of a graph while they are put into clusters."""
+    """Consecutive nodes of a graph while they are grouped into clusters."""
 
     def __init__(self, nodes: list[Node], after: dict[Node, Node], of: dict[Node, Cluster]) -> None:
         self.nodes = nodes
         self.after = after
         self.of = of  # the cluster of a node: filled in here
         self.index = {node: i for i, node in enumerate(nodes)}
-        self.reads: list[int] = []  # bits of what each node reads
-        self.ancestors: list[int] = []  # bits of what each node depends on
+        self.reads: list[int] = []  # bits of the nodes that each node reads
+        self.ancestors: list[int] = []  # bits of the nodes that each node depends on
         self.clusters: dict[Cluster, None] = {}  # in the order of their last members
         self.readers: dict[Value, Node] = {}  # the last member that reads a value as a whole
 
@@ -214,11 +213,11 @@ class _Window:
         self._enter(node, i, home)
 
     def _fits(self, node: Node, v: Value, inner: int, cluster: Cluster) -> bool:
-        """Whether a node that reads `v`, of a cluster, can be in it: with whole tiles, or with one element a row."""
+        """Whether a node that reads `v`, of a cluster, can be a member: with whole tiles, or with one element per row."""
         shape = node.results[0].shape
         if cluster.shape != shape and (inner or v.node not in cluster.columns):
             return False
-        # Epilogues are known only when all tiles are done.
+        # The results of epilogues are known only when all tiles are done.
         if cluster.epilogues and any(u.node in cluster.epilogues for u in node.operands):
             return False
         if cluster.shape != shape:
@@ -231,13 +230,13 @@ class _Window:
         )
 
     def _may_merge(self, home: Cluster, cluster: Cluster) -> bool:
-        """Whether two clusters can be one, as far as their shapes say, and the reductions that they read."""
+        """Whether two clusters can be one, judging by their shapes and the reductions that they read."""
         if self._reads_epilogue(home, cluster) or self._reads_epilogue(cluster, home):
             return False
-        # A column can be read as a row, too, if there are as many of either.
+        # If there are as many rows as columns, a column can be read as a row, too.
         if home.across & cluster.members or cluster.across & home.members:
             return False
-        if home.shape != cluster.shape:  # one of them has an element a row of the other
+        if home.shape != cluster.shape:  # one has one element per row of the other
             narrow = min(home, cluster, key=lambda c: prod(c.shape))
             return not (narrow.inner or narrow.epilogues or narrow.columns)
         return not (home.inner and cluster.inner and home.inner != cluster.inner)
@@ -247,7 +246,7 @@ class _Window:
         over = reduced_over(node)
         if over is None:
             return
-        # With the member that it reduces, or with another that reads the same.
+        # Joins the member that it reduces, or another cluster that reads the same operand.
         cluster = self._cluster_of(x)
         if cluster is None or not _reduces(cluster, x, over):
             cluster = self._reader_of(x)
@@ -260,7 +259,7 @@ class _Window:
         self._enter(node, i, cluster)
 
     def _join_late(self, node: Node, i: int) -> None:
-        """A reduction that is still alone, with a cluster that came later and reads the same."""
+        """Joins a reduction that is still alone to a later cluster that reads the same operand."""
         (x,) = node.operands
         over, cluster = reduced_over(node), self._reader_of(x)
         if over is None or cluster is None or not _reduces(cluster, x, over):
@@ -285,12 +284,12 @@ class _Window:
         return self.of.get(v.node) if v.node in self.index else None
 
     def _reader_of(self, v: Value) -> Cluster | None:
-        """The cluster in this window that read a value last, as a whole."""
+        """The cluster in this window that last read a value as a whole."""
         node = self.readers.get(v)
         return None if node is None else self.of[node]
 
     def _merged(self, home: Cluster, cluster: Cluster) -> Cluster:
-        """Two clusters as one: the nodes of the smaller one move."""
+        """Two clusters as one; the nodes of the smaller one move."""
         if (prod(home.shape), len(home.nodes)) < (prod(cluster.shape), len(cluster.nodes)):
             home, cluster = cluster, home
         home.columns |= cluster.columns if home.shape == cluster.shape else set(cluster.nodes)
@@ -325,27 +324,27 @@ class _Window:
         self.clusters[cluster] = None
 
     def _needs(self, i: int, members: int) -> int:
-        """Bits of what a node reads that are no members, and of all that those depend on."""
+        """Bits of the nodes that a node reads, except members, and of everything these depend on."""
         return self._with_ancestors(self.reads[i] & ~members)
 
     def _with_ancestors(self, bits: int) -> int:
-        """Bits of some nodes and of all that they depend on."""
+        """Bits of some nodes and of everything they depend on."""
         out = bits
         while bits:
             i = bits.bit_length() - 1
             out |= self.ancestors[i]
-            # The youngest comes first: what it depends on need not be looked at again.
+            # The latest comes first: its ancestors need not be looked at again.
             bits &= ~(self.ancestors[i] | 1 << i)
         return out
 
     def _reads_epilogue(self, reader: Cluster, cluster: Cluster) -> bool:
-        """Whether a cluster reads what another one reduces: that is known only when all tiles are done."""
+        """Whether a cluster reads what another one reduces, which is known only when all tiles are done."""
         return any(reader.outside >> self.index[epilogue] & 1 for epilogue in cluster.epilogues)
 
     def _reaches(self, needs: int, members: int) -> bool:
-        """Whether what is needed from outside depends on the members: then they cannot run together.
+        """Whether nodes that are needed from outside depend on the members: then they cannot run together.
 
-        A cluster runs as one, so whoever waits for one of its nodes waits for all that any of them needs.
+        A cluster runs as one, so a node that waits for one of its members waits for everything that any of them needs.
         """
         if needs & members:
             return True
@@ -353,7 +352,7 @@ class _Window:
         first = (members & -members).bit_length() - 1
         pending = []
         for c in reversed(self.clusters):
-            if c.last < first:  # it and all before it are older than every member, so they wait for none
+            if c.last < first:  # it and all clusters before it precede every member
                 break
             if not c.members & members:
                 pending.append(c)
@@ -372,7 +371,7 @@ class _Window:
 
 
 def _schedule(graph: Graph, of: dict[Node, Cluster], after: dict[Node, Node]) -> list[Node | Cluster]:
-    """Orders the steps: each as early as what it reads allows, in the order of the graph."""
+    """Orders the steps: each as early as its operands allow, in the order of the graph."""
     steps: list[Node | Cluster] = []
     done: set[Node | Cluster] = set()
 
@@ -403,7 +402,7 @@ def _schedule(graph: Graph, of: dict[Node, Cluster], after: dict[Node, Node]) ->
 
 
 def _parts(cluster: Cluster) -> list[Node | Cluster]:
-    """A cluster in which one node alone goes through whole tiles saves nothing: that node, and the rest of it."""
+    """The parts of a cluster. If only one node works on whole tiles, fusing saves nothing: that node, and the rest."""
     if len(cluster.nodes) == 1:
         return [*cluster.nodes]
     if not cluster.columns:
@@ -421,7 +420,7 @@ def _parts(cluster: Cluster) -> list[Node | Cluster]:
 
 
 def used_outside(steps: list[Node | Cluster], outputs: list[Value]) -> dict[Cluster, list[Value]]:
-    """For each cluster the results that others read."""
+    """For each cluster, the results that others read."""
     readers: dict[Value, set[int]] = {}
     for number, step in enumerate(steps):
         for node in step.nodes if isinstance(step, Cluster) else [step]:

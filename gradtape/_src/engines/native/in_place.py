@@ -1,8 +1,8 @@
-"""Finds results that may be written over an input: the new value of a variable over the old one.
+"""Finds results that may overwrite an input: the new value of a variable replaces the old one.
 
-The result must come from the last step that reads the input. An element-wise step reads and
-writes the same element, so it may; in a cluster, nothing after the operation that writes the
-result may read the input, since operations work on a tile one after the other.
+The result must come from the last step that reads the input. An element-wise step reads and writes the same
+element, so it may overwrite; in a cluster, nothing after the operation that writes the result may read the input,
+since operations work on a tile one after the other.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ def in_place(
     local: bool = False,
     checked: bool = False,
 ) -> list[int]:
-    """For each result the input it may be written over, out of the `wanted` ones, or -1.
+    """For each result, the input that it may overwrite, among the `wanted` ones, or -1.
 
-    `local`: nothing else sees the inputs, even if the program fails. `checked`: the caller made sure that
-    no index is out of range; otherwise no variable may be overwritten before the last step that can fail.
+    `local`: nothing else sees the inputs, even if the program fails. `checked`: the caller guarantees that no index
+    is out of range; otherwise no variable may be overwritten before the last step that can fail.
     """
     called = {v for s in steps if s.what == "call" for v in s.operands}
     if not local and any(s.what == "call" for s in steps):
-        return []  # Python code may fail half-way, and then no variable may have changed
+        return []  # Python code may fail, and then no variable may have changed
     producer = {v: i for i, s in enumerate(steps) for v in s.results}
     last_read = last_reads(graph, steps, aliases)
     last_risk = -1 if local or checked else max((i for i, s in enumerate(steps) if _may_fail(s)), default=-1)
     outside = {*graph.outputs, *aliases.values()}
     returned = Counter(graph.outputs)
-    orders: dict[int, _Order] = {}  # of clusters that were asked about
+    orders: dict[int, _Order] = {}  # of the clusters looked at so far
 
     def safe(out: Value, x: Value) -> bool:
         at = producer.get(out)
@@ -47,7 +47,7 @@ def in_place(
             at is None
             or (x.shape, x.dtype) != (out.shape, out.dtype)
             or x in outside
-            or x in called  # Python code may hold on to what it is given
+            or x in called  # Python code may keep its arguments
             or returned[out] > 1
             or at < last_risk
         ):
@@ -68,9 +68,9 @@ def in_place(
 
 
 def _may_fail(step: Any) -> bool:
-    """Whether a step looks at values that can be wrong, or needs memory while it runs.
+    """Whether a step can fail because of the values of its operands, or for lack of memory.
 
-    A scatter checks before it writes. Element-wise steps need no memory but their tiles (core/program.cpp).
+    A scatter checks indices before it writes. Element-wise steps need no memory besides their tiles (core/program.cpp).
     """
     if step.what == "cluster":
         return bool(step.object[4])  # epilogues

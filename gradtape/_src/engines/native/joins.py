@@ -1,8 +1,8 @@
 """Computes stacked values directly in the memory of the stack.
 
-What an unrolled loop stacks at its end, such as the cotangents of all its steps, would be written twice: by the step that
-computes it, and by the stack. Instead, the steps write to their parts of the stack's memory; operands that no step can write
-there (an input, a constant) are copied.
+Values that an unrolled loop stacks at its end, such as the cotangents of all its steps, would be written twice: by
+the step that computes them, and by the stack. Instead, the steps write to their parts of the stack's memory;
+operands that no step can write there (an input, a constant) are copied.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from gradtape._src.base.dtypes import SIZES
 from gradtape._src.graph.ir import Graph, Value
 from gradtape._src.ops.table import TABLE
 
-_LEAST = 1 << 16  # bytes: smaller ones stay in the cache
+_LEAST = 1 << 16  # bytes of a stack: smaller ones stay in the cache
 _ALIGNMENT = 64  # of the parts, as of all values
 
 
 class Part(NamedTuple):
-    """Where a value lies."""
+    """The place of a value inside another one."""
 
     of: Value
     offset: int  # bytes
@@ -32,9 +32,9 @@ def bytes_of(v: Value) -> int:
 def join(
     graph: Graph, steps: list[Any], aliases: dict[Value, Value], copy: Callable[..., Any]
 ) -> tuple[list[Any], dict[Value, Part]]:
-    """The steps without the stacks that others can make, and the values that are parts of these.
+    """The steps without the stacks that other steps can write, and the values that are parts of these stacks.
 
-    `copy(step, operand, result)` makes the step that copies an operand of a stack.
+    `copy(step, operand, result)` returns the step that copies an operand of a stack.
     """
     stack = TABLE["stack"].op
     if not any(s.what == "op" and s.object is stack for s in steps):
@@ -53,17 +53,17 @@ def join(
             new.append(step)
             continue
         roots = [aliases.get(v, v) for v in step.operands]
-        found = {
+        places = {
             v: Part(whole, k * each)
             for k, v in enumerate(roots)
             if v not in parts and v not in returned and v in maker and _writes(maker[v], v)
         }
-        if 2 * len(found) < len(roots):
+        if 2 * len(places) < len(roots):
             new.append(step)
             continue
-        parts.update(found)
+        parts.update(places)
         for k, v in enumerate(roots):
-            if v not in found or found[v].offset != k * each:
+            if v not in places or places[v].offset != k * each:
                 part = Value(graph, (1, *whole.shape[1:]), whole.dtype)
                 parts[part] = Part(whole, k * each)
                 new.append(copy(step, step.operands[k], part))
@@ -71,7 +71,7 @@ def join(
 
 
 def _writes(step: Any, v: Value) -> bool:
-    """Whether a step writes a result to the place that it is given, whatever its operands are."""
+    """Whether a step writes a result to a given place, whatever its operands are."""
     if step.what != "op" or not step.object._shares:
         return step.what in ("op", "cluster")
     return all(bytes_of(v) > bytes_of(x) for x in step.operands)

@@ -1,5 +1,5 @@
-"""Turns a graph into a native program: simplify, join products, fuse, make stacks in place, find bands, plan, and write the
-steps down.
+"""Lowers a graph to a native program: simplify, join products, fuse, compute stacks in place, find bands, plan, and
+write the steps.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Step:
         attrs: tuple = (),
         nodes: tuple[Node, ...] = (),
     ) -> None:
-        self.nodes = nodes  # that it was made of
+        self.nodes = nodes  # that it computes
         self.what = what
         self.object = obj
         self.operands = operands
@@ -46,9 +46,9 @@ class Lowered(NamedTuple):
 
     graph: Graph  # after the last passes
     steps: list[Step]
-    aliases: dict[Value, Value]  # values that are others in another shape
-    parts: dict[Value, joins.Part]  # values that lie in others
-    over: list[int]  # for each output the input it may be written over, or -1
+    aliases: dict[Value, Value]  # values that are other values in another shape
+    parts: dict[Value, joins.Part]  # values that are parts of others in memory
+    over: list[int]  # for each output, the input that it may overwrite, or -1
 
 
 @uncollected
@@ -57,8 +57,8 @@ def compile_graph(
 ) -> Any:
     """The program that computes the outputs of `graph` from its inputs.
 
-    `updates` gives for each output the input it is a new value of, or -1: it may be written over that.
-    `local`: nothing else refers to those inputs, as with the variables of a loop. `checked`: no index is out of range.
+    `updates`: for each output, the input whose new value it is and that it may overwrite, or -1. `local`: nothing
+    else refers to those inputs, as with the variables of a loop. `checked`: no index is out of range.
     """
     return _write(lowered(graph, updates, local, checked))
 
@@ -97,15 +97,15 @@ def lowered(
         else:
             same = _same(item)
             aliases.update((v, same[v]) for v in leaving[item] if v in same)
-            made = dict.fromkeys(same.get(v, v) for v in leaving[item])
-            steps.append(_cluster_step(item, [v for v in made if v.node in item.nodes]))
+            results = dict.fromkeys(same.get(v, v) for v in leaving[item])
+            steps.append(_cluster_step(item, [v for v in results if v.node in item.nodes]))
     over = in_place.in_place(graph, steps, aliases, updates, local, checked) if updates else []
     steps, parts = joins.join(graph, steps, aliases, _copy)
     return Lowered(graph, steps, aliases, parts, over)
 
 
 def _copy(stack: Step, operand: Value, result: Value) -> Step:
-    """One operand of a stack, copied: a stack of one."""
+    """The copy of one operand of a stack, as a stack of one."""
     return Step("op", stack.object, [operand], [result], (0,), stack.nodes)
 
 
@@ -122,7 +122,7 @@ def _eager(node: Node) -> Callable[..., list]:
 
 
 def _same(cluster: fuse.Cluster) -> dict[Value, Value]:
-    """The values of a cluster that are others in another shape."""
+    """The values of a cluster that are other values in another shape."""
     same: dict[Value, Value] = {}
     for node in cluster.nodes:
         if node.op.row.alias:
@@ -131,15 +131,15 @@ def _same(cluster: fuse.Cluster) -> dict[Value, Value]:
 
 
 def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
-    """Assigns registers: operands and results by number, everything else to reused tile buffers."""
+    """Assigns registers: numbers for operands and results, reused tile buffers for everything else."""
     size = 1
     for d in cluster.shape:
         size *= d
     inner = cluster.inner or size
     operands: dict[Value, int] = {}
     registers: list[tuple[int, int, int, int]] = []
-    register: dict[Value, int] = {}  # of results of members
-    outside: dict[tuple[Value, int], int] = {}  # of operands, by how they are broadcast
+    register: dict[Value, int] = {}  # of the members' results
+    outside: dict[tuple[Value, int], int] = {}  # of operands, by the way they are broadcast
     results = {v: i for i, v in enumerate(leaving)}
 
     loops = _loops(cluster, results)
@@ -162,9 +162,9 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
             registers.append((_INPUT, kind, SIZES[v.dtype], operands.setdefault(v, len(operands))))
         return outside[v, kind]
 
-    # Epilogues come after all other members of a tile, so what they reduce stays where it is.
+    # Epilogues run after all other members of a tile, so the buffers of their operands cannot be reused.
     reduced = {node.operands[0] for node in cluster.epilogues}
-    free: dict[tuple[int, int], list[int]] = {}  # buffers, by kind and width of what was in them
+    free: dict[tuple[int, int], list[int]] = {}  # free buffers, by kind and width of their last values
     scratch = 0
     ops, epilogues = [], []
     for i, (kernel, node, inputs) in enumerate(loops):
@@ -188,9 +188,9 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
         }
         width = SIZES[node.results[0].dtype]
         buffers = free.setdefault((kind, width), [])
-        # A result may take the place of an operand that dies, if its elements are as large.
-        for v, (_, held, wide, buffer) in list(dying.items()):
-            if (held, wide) == (kind, width) and not reduces:
+        # A result may reuse the buffer of an operand that dies, if its elements have the same size.
+        for v, (_, its_kind, wide, buffer) in list(dying.items()):
+            if (its_kind, wide) == (kind, width) and not reduces:
                 buffers.append(buffer)
                 del dying[v]
         for out in node.results:
@@ -202,9 +202,9 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
                 buffers.append(scratch)
                 scratch += 1
             registers.append((_SCRATCH, kind, width, buffers.pop()))
-        for _, held, wide, buffer in dying.values():
-            free.setdefault((held, wide), []).append(buffer)
-        for out in node.results:  # one of two that nobody reads
+        for _, its_kind, wide, buffer in dying.values():
+            free.setdefault((its_kind, wide), []).append(buffer)
+        for out in node.results:  # one of two results that is never read
             if out not in last_use and out not in results:
                 buffers.append(registers[register[out]][3])
         into = [register[out] for out in node.results]
@@ -214,9 +214,9 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
 
 
 def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, Node, tuple[Value, ...]]]:
-    """The loops of a cluster over a tile: kernel, the node that its result belongs to, operands.
+    """The loops of a cluster over a tile: kernel, the node whose result it computes, operands.
 
-    An operation whose result only the next one reads is computed with it, which saves a pass over the tile.
+    An operation whose result only the next one reads is computed together with it, which saves a pass over the tile.
     """
     same = _same(cluster)
     uses: dict[Value, int] = {}
@@ -258,8 +258,8 @@ def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, 
 
 def _write(lowered: Lowered) -> Any:
     graph, steps, aliases, parts, over = lowered
-    found = bands.find(graph, steps, aliases, parts, over)
-    places, arena = plan.plan(graph, steps, aliases, parts, found)
+    cut = bands.find(graph, steps, aliases, parts, over)
+    places, arena = plan.plan(graph, steps, aliases, parts, cut)
     numbers: dict[Value, int] = {}
     values: list = []
     for v, (place, at) in places.items():
@@ -270,4 +270,4 @@ def _write(lowered: Lowered) -> Any:
         for s in steps
     ]
     results = [numbers[v] for v in graph.outputs]
-    return _core.Program(len(graph.inputs), values, written, results, arena, over, found)
+    return _core.Program(len(graph.inputs), values, written, results, arena, over, cut)

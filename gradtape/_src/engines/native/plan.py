@@ -1,4 +1,4 @@
-"""Decides where values live: which share one block of memory, and where in it."""
+"""Decides where values live in memory: which values share one block, and their offsets in it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def plan(
 ) -> tuple[dict[Value, tuple[int, Any]], int]:
     """The place of every value, and the size of the arena in bytes.
 
-    `aliases` maps values to those they are, `parts` to those they lie in.
+    `aliases` maps values to the values whose memory they share, `parts` to the values that contain them.
     """
     places: dict[Value, tuple[int, Any]] = {v: (INPUT, i) for i, v in enumerate(graph.inputs)}
 
@@ -37,7 +37,7 @@ def plan(
         if v.constant is not None:
             places.setdefault(v, (CONSTANT, 0))
     holes = _Holes()
-    for v, part in parts.items():  # the memory of a whole is read as long as any part of it
+    for v, part in parts.items():  # memory is in use while any part of it is
         last[part.of] = max(last.get(part.of, 0), last.get(v, 0))
     dying: dict[int, list[Value]] = {}
     for v, i in last.items():
@@ -59,7 +59,7 @@ def plan(
                 places[v] = (ARENA, sizes[own][0] + parts[v].offset)
                 continue
             places[v] = (ARENA, sizes[v][0])
-            if v not in last:  # nobody reads it, but the step writes it beside its other results
+            if v not in last:  # never read, but the step writes it beside its other results
                 dying.setdefault(i, []).append(v)
         for v in dying.get(i, ()):
             if v in sizes:
@@ -71,9 +71,9 @@ def plan(
 def last_reads(
     graph: Graph, steps: list[Any], aliases: dict[Value, Value], by_size: bool = False
 ) -> dict[Value, int]:
-    """The last step that reads the memory of a value: by its own name, as an alias, or as a part of it.
+    """The last step that reads the memory of a value: directly, through an alias, or as a part of it.
 
-    `by_size`: what is larger than an operand does not lie in its memory; else any result of some ops may.
+    `by_size`: a result larger than an operand does not share its memory; otherwise any result of some ops may.
     """
 
     def root(v: Value) -> Value:
@@ -84,7 +84,7 @@ def last_reads(
     for i, step in enumerate(steps):
         for v in step.operands:
             last[root(v)] = i
-    # A result that may be where an operand is (a slice) keeps the operand's place as long as its own.
+    # A result that may share an operand's memory (a slice) keeps it in use as long as itself.
     for i in reversed(range(len(steps))):
         step = steps[i]
         if step.what == "call" or (step.what == "op" and step.object._shares):
@@ -96,11 +96,11 @@ def last_reads(
 
 
 class _InBands:
-    """What the steps of a band may do with memory.
+    """The rules for memory within a band.
 
-    Blocks of rows go through a band each at its own pace. A place that one value has left is another's at once only if
-    both are equally long, so that a block writes where it has read itself, and if no block reads all of the first. Other
-    places are free when the band is over.
+    Blocks of rows go through a band each at its own pace. The place of a value can be reused at once only by a
+    value of equal length, so that a block writes where it has read itself, and only if no block reads all of the
+    first value. Other places are free when the band ends.
     """
 
     def __init__(
@@ -110,12 +110,12 @@ class _InBands:
         self.bands = iter(bands)
         self.band = next(self.bands, None)
         self.inside = False
-        self.whole: set[Value] = set()  # what the blocks of the band read as a whole
+        self.whole: set[Value] = set()  # values that blocks of the band read as a whole
         self.left: list[tuple[int, int]] = []
-        self.exact: dict[int, list[tuple[int, int]]] = {}  # the places left by values of so many bytes
+        self.exact: dict[int, list[tuple[int, int]]] = {}  # free places, by their size in bytes
 
     def enter(self, i: int) -> None:
-        """Before step i."""
+        """Called before step i."""
         if self.inside and self.band is not None and i == self.band.end:
             for place in (*self.left, *chain.from_iterable(self.exact.values())):
                 self.holes.give(*place)
@@ -145,14 +145,15 @@ class _InBands:
 
 
 class _Holes:
-    """Free stretches of the arena; the smallest that fits is taken, of equal ones the first."""
+    """Free stretches of the arena. The smallest that fits is used; of equal ones, the first."""
 
     def __init__(self) -> None:
         self.size = 0
         self.free: dict[int, int] = {}  # bytes by offset
         self.ends: dict[int, int] = {}  # the same holes: offset by end
-        # Offsets by bytes, each a heap, and the bytes in order. A hole that is gone stays in its heap until it
-        # comes up: `free` tells. There are few different sizes: n of them need an arena of n * n / 2 lines.
+        # For each size, a heap of offsets; and the sizes in order. A hole that is used up stays in its heap until
+        # it comes to the top, where `free` shows that it is gone. There are few different sizes: n of them need an
+        # arena of n * n / 2 lines.
         self.offsets: dict[int, list[int]] = {}
         self.sizes: list[int] = []
 

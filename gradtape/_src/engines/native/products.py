@@ -1,12 +1,13 @@
-"""What products have in common is done once, for all of them.
+"""Shares work between matrix products.
 
-**Sums of products become one product:** a b + c d = [a c] [b; d].
-What the steps of an unrolled recurrent net, or any layer that is used again, contribute to the gradient of their weights is
-such a sum. As one product over all steps it is read and written once, and products with long inner axes are the fastest
-ones. The factors have to be brought together for it, so this pays where they are smaller than their product.
+**Sums of products become one product:** a b + c d = [a c] [b; d]. The steps of an unrolled recurrent net, or the
+uses of any layer that is applied repeatedly, contribute such a sum to the gradient of their weights. One product
+over all steps is read and written once, and products with long inner axes are the fastest. Its factors must first
+be concatenated, so this pays if they are smaller than their product.
 
-**What many products read transposed is transposed once**, as the weights that cotangents of all steps are multiplied by.
-Kernels transpose on the way, which large products hide and those of few rows do not.
+**A matrix that many products read transposed is transposed once**, such as the weights that the cotangents of all
+steps are multiplied by. Kernels can transpose while reading; the cost is hidden in large products, but not in those
+of few rows.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from gradtape._src.graph.ir import Graph, Node, Value
 from gradtape._src.graph.simplify import Builder, live
 from gradtape._src.ops.table import TABLE
 
-_FEWEST = 4  # products in a sum; that read the same
-_FEW_ROWS = 192  # products of more rows take weights as they are
+_FEWEST = 4  # products in a sum, or products that read the same matrix
+_FEW_ROWS = 192  # products of more rows read weights without a transpose
 
 
 def join_products(graph: Graph) -> Graph:
-    """The graph with sums of products as products; the graph itself if it has none that pay."""
+    """The graph with sums of products as single products; the graph itself if there are none that pay."""
     sums = _sums(graph)
     if not sums:
         return graph
     position = {v: k for k, node in enumerate(graph.nodes) for v in node.results}
-    # Nodes that do not depend on such a sum are those of the graph itself.
+    # Nodes that do not depend on such a sum are shared with the original graph.
     builder = Builder()
     builder.graph.inputs = graph.inputs
     new: dict[Value, Value] = {}
@@ -43,7 +44,8 @@ def join_products(graph: Graph) -> Graph:
         builder.line = node.line
         if node in sums:
             s = sums[node]
-            # In the order of the first factors, which is that of time: others may need them stacked in it, too.
+            # In the order of the first factors, which is the order of time, since other ops may need them stacked
+            # in it, too.
             s.products.sort(key=lambda n: position.get(n.operands[0], -1))
             total = _product(
                 builder, [[renew(v) for v in n.operands] for n in s.products], s.products[0].attrs
@@ -64,7 +66,7 @@ def join_products(graph: Graph) -> Graph:
 
 
 def transpose_once(graph: Graph) -> Graph:
-    """The graph with weights transposed in front of the products that read them so; itself if there are few."""
+    """The graph with a transpose of weights before the products that read them transposed; itself if there are few."""
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         transposed = node.op is TABLE["matmul"].op and node.attrs[1] and _is_plain(node)
@@ -102,8 +104,8 @@ def transpose_once(graph: Graph) -> Graph:
 
 class _Sum(NamedTuple):
     products: list[Node]
-    rest: list[Value]  # what else is added
-    inside: list[Node]  # the additions but for the last
+    rest: list[Value]  # other terms
+    inside: list[Node]  # the additions except the last one
 
 
 def _product(b: Builder, factors: list[list[Value]], flags: tuple) -> Value:
@@ -111,7 +113,7 @@ def _product(b: Builder, factors: list[list[Value]], flags: tuple) -> Value:
     for side in (0, 1):
         axis = int(flags[side]) ^ (
             1 - side
-        )  # that is summed over: the last of the first factor, the first of the second
+        )  # the axis that is summed over: the last of the first factor, the first of the second
         parts = [pair[side] for pair in factors]
         if axis == 0 and len({v.shape for v in parts}) == 1:
             rows, columns = parts[0].shape
@@ -143,10 +145,10 @@ def _sums(graph: Graph) -> dict[Node, _Sum]:
         for v in terms:
             if v in plain and v.shape == node.results[0].shape:
                 by_flags.setdefault(plain[v].attrs, []).append(plain[v])
-        found = max(by_flags.values(), key=len, default=[])
-        if len(found) >= _FEWEST and _pays(found):
-            members = {n.results[0] for n in found}
-            sums[node] = _Sum(found, [v for v in terms if v not in members], inside)
+        chosen = max(by_flags.values(), key=len, default=[])
+        if len(chosen) >= _FEWEST and _pays(chosen):
+            members = {n.results[0] for n in chosen}
+            sums[node] = _Sum(chosen, [v for v in terms if v not in members], inside)
     return sums
 
 
@@ -159,7 +161,7 @@ def _is_sum(v: Value, reader: Node) -> bool:
 
 
 def _terms(node: Node, inner: set[Value]) -> tuple[list[Value], list[Node]]:
-    """What is added up, and the additions before the last one."""
+    """The terms of a sum, and its additions before the last one."""
     terms: list[Value] = []
     inside: list[Node] = []
     waiting = list(node.operands)

@@ -1,1 +1,1 @@
-"""The XLA engine: graphs as programs of XLA, through JAX. Imported when a program asks for it, never before."""
+"""The XLA engine: runs graphs as programs of XLA, through JAX. Imported when a program needs it."""

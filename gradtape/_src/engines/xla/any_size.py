@@ -1,10 +1,10 @@
-"""A graph for all sizes, from graphs for some.
+"""A graph for all sizes, from graphs for some sizes.
 
-In a graph of ours every size is a number. To write a module of StableHLO for sizes that are not known, a function is traced
-at several sizes, and the graphs are laid side by side: they must be the same but for numbers. A number that differs
-is explained by the sizes: `reshape` to (35, 4) at (5, 7) and to (143, 4) at (11, 13) is `reshape` to (a * b, 4). What
-cannot be explained at every one of the sizes is refused, by the name of the op. Whoever uses the result compares it with
-native runs at other sizes before it goes anywhere.
+In our graphs every size is a number. To write a StableHLO module for unknown sizes, a function is traced at several
+sizes, and the graphs are compared: they must be equal except for numbers. A number that differs is explained by the
+sizes: `reshape` to (35, 4) at (5, 7) and to (143, 4) at (11, 13) is `reshape` to (a * b, 4). If a number cannot be
+explained at all of the sizes, its op is refused by name. Callers compare the result with native runs at other sizes
+before they use it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from gradtape._src.graph.simplify import simplify
 
 _MOST_FACTORS = 3  # in a product of sizes
 _MOST_ATOMS = 8
-_MOST_TERMS = 20  # products of which a sum may be made
+_MOST_TERMS = 20  # products that may be terms of a sum
 _MOST_DIVISOR = 16
-_MOST_ELEMENTS = 64  # of a constant whose elements are explained one by one
+_MOST_ELEMENTS = 64  # limit for constants whose elements are explained one by one
 
 
 def refused(node: Node | None, why: str) -> errors.UnimplementedError:
@@ -40,21 +40,21 @@ def refused(node: Node | None, why: str) -> errors.UnimplementedError:
 
 
 class Sizes:
-    """Sizes at which a function was traced: for each name, a number in each trace."""
+    """Sizes at which a function was traced: for each name, a number for each trace."""
 
     def __init__(
         self, names: Sequence[str], points: Sequence[dict[str, int]], symbols: Sequence[Any]
     ) -> None:
         self.points = list(points)
-        # What sizes inside of the graph are made of: values at each point, and as JAX writes it.
+        # The sizes that others inside the graph are made of: values at each point, and JAX's symbol.
         self._atoms: list[tuple[list[int], Any]] = []
         self._products: list[tuple[list[int], Any]] = []
         for name, symbol in zip(names, symbols, strict=True):
             self._add([p[name] for p in self.points], symbol)
 
     def _add(self, values: list[int], symbol: Any) -> None:
-        """A size that others may be multiples of."""
-        if len(self._atoms) < _MOST_ATOMS and all(values != known for known, _ in self._atoms):
+        """Adds a size that others may be multiples of."""
+        if len(self._atoms) < _MOST_ATOMS and all(values != others for others, _ in self._atoms):
             self._atoms.append((values, symbol))
             self._products = [
                 (
@@ -65,67 +65,68 @@ class Sizes:
                 for chosen in combinations_with_replacement(self._atoms, count)
             ]
 
-    def integer(self, found: Sequence[int]) -> Any:
-        """What a number is that had these values; None if nothing explains it."""
-        if len(set(found)) == 1:
-            return found[0]
+    def integer(self, numbers: Sequence[int]) -> Any:
+        """The expression for a number that had these values; None if nothing explains it."""
+        if len(set(numbers)) == 1:
+            return numbers[0]
         for values, symbol in self._products:
             if values[1] == values[0]:
                 continue
-            a, rest = divmod(found[1] - found[0], values[1] - values[0])
-            b = found[0] - a * values[0]
-            if not rest and all(a * v + b == f for v, f in zip(values, found, strict=True)):
+            a, rest = divmod(numbers[1] - numbers[0], values[1] - values[0])
+            b = numbers[0] - a * values[0]
+            if not rest and all(a * v + b == f for v, f in zip(values, numbers, strict=True)):
                 if b:
-                    self._add(list(found), a * symbol + b)
+                    self._add(list(numbers), a * symbol + b)
                 return a * symbol + b
         for one, other in combinations(self._products[:_MOST_TERMS], 2):
-            explained = self._sum(found, one, other)
+            explained = self._sum(numbers, one, other)
             if explained is not None:
-                self._add(list(found), explained)
+                self._add(list(numbers), explained)
                 return explained
-        # The newest first: what a window is moved over is what the op before it has made.
+        # The newest first: a window usually moves over a size that the op before it has made.
         for values, symbol in (*reversed(self._atoms), *self._products):
             for c in range(2, _MOST_DIVISOR + 1):
-                # Written as JAX writes the sizes of windows, (n - 3) // 2 + 1; of halves, n // 2; else anyhow.
+                # In the form in which JAX writes the sizes of windows, (n - 3) // 2 + 1; of halves, n // 2;
+                # otherwise in any form.
                 windows = ((-k, 1) for k in range(1, 2 * _MOST_DIVISOR))
                 halves = ((k, 0) for k in range(c))
-                others = ((k, found[0] - (values[0] + k) // c) for k in range(c))
+                others = ((k, numbers[0] - (values[0] + k) // c) for k in range(c))
                 for b, d in (*windows, *halves, *others):
-                    if all((v + b) // c + d == f for v, f in zip(values, found, strict=True)):
-                        self._add(list(found), (symbol + b) // c + d)
+                    if all((v + b) // c + d == f for v, f in zip(values, numbers, strict=True)):
+                        self._add(list(numbers), (symbol + b) // c + d)
                         return (symbol + b) // c + d
         return None
 
     @staticmethod
-    def _sum(found: Sequence[int], one: tuple, other: tuple) -> Any:
+    def _sum(numbers: Sequence[int], one: tuple, other: tuple) -> Any:
         """The number as multiples of two products and a constant."""
         (u, first), (v, second) = one, other
-        du, dv, df = ([x[k] - x[0] for k in (1, 2)] for x in (u, v, found))
+        du, dv, df = ([x[k] - x[0] for k in (1, 2)] for x in (u, v, numbers))
         divisor = du[0] * dv[1] - du[1] * dv[0]
         if not divisor:
             return None
         a, rest = divmod(df[0] * dv[1] - df[1] * dv[0], divisor)
         b, more = divmod(du[0] * df[1] - du[1] * df[0], divisor)
-        c = found[0] - a * u[0] - b * v[0]
-        fits = all(a * x + b * y + c == f for x, y, f in zip(u, v, found, strict=True))
+        c = numbers[0] - a * u[0] - b * v[0]
+        fits = all(a * x + b * y + c == f for x, y, f in zip(u, v, numbers, strict=True))
         return a * first + b * second + c if fits and not (rest or more) else None
 
-    def number(self, found: Sequence[Any], dtype: np.dtype) -> Callable[[], Any] | None:
-        """The same for an element of a constant: a function that computes it."""
-        if all(f == found[0] for f in found) or all(f != f for f in found):
-            return lambda: jnp.asarray(found[0], dtype)
+    def number(self, numbers: Sequence[Any], dtype: np.dtype) -> Callable[[], Any] | None:
+        """The same for an element of a constant, as a function that computes it."""
+        if all(f == numbers[0] for f in numbers) or all(f != f for f in numbers):
+            return lambda: jnp.asarray(numbers[0], dtype)
         if dtype.kind in "iu":
-            whole = self.integer([int(f) for f in found])
+            whole = self.integer([int(f) for f in numbers])
             return None if whole is None else lambda: jnp.asarray(whole).astype(dtype)
         if dtype.kind not in "fV":  # of NumPy's kinds, V is bfloat16
             return None
-        exact = np.array(found, np.float64)
+        exact = np.array(numbers, np.float64)
         if np.all(np.isfinite(exact)) and np.all(exact == np.round(exact)):
             whole = self.integer([int(f) for f in exact])
             if whole is not None:
                 return lambda: jnp.asarray(whole).astype(dtype)
         near = 4 * float(jnp.finfo(dtype).eps)
-        # As a number that is proportional to sizes, to one over them, or to the square root of that.
+        # A number that is proportional to a size, to its inverse, or to the square root of one of these.
         for there, back in _SCALES:
             with np.errstate(all="ignore"):
                 scaled = there(exact)
@@ -155,7 +156,7 @@ _SCALES: list[tuple[Callable, Callable]] = [
 
 
 def _simple(x: float, near: float) -> float:
-    """The number that was meant, if `x` is one with few digits that was rounded."""
+    """The number that was meant, if `x` is a rounded number of few digits."""
     meant = float(Fraction(x).limit_denominator(10_000))
     return meant if abs(meant - x) <= 10 * near * abs(x) else x
 
@@ -172,7 +173,7 @@ class Explained:
 
 
 class AnySize(Translation):
-    """A translation of graphs that are the same but for the numbers that sizes explain.
+    """A translation of graphs that are equal except for numbers that sizes explain.
 
     Args:
       graphs: simplified graphs without random streams, one for each point of `sizes`.
@@ -207,7 +208,7 @@ class AnySize(Translation):
                 node, f"cannot be written for all sizes: {words[0] if words else type(e).__name__}"
             ) from e
 
-    # ---- graphs side by side ----------------------------------------------------------------------
+    # ---- comparing graphs ---------------------------------------------------------------------------
 
     def _joined(self, graphs: Sequence[Graph]) -> Graph:
         if len({(len(g.inputs), len(g.nodes), len(g.outputs)) for g in graphs}) > 1:
@@ -220,17 +221,19 @@ class AnySize(Translation):
         joined.simplified = True
         new: list[dict[Value, Value]] = [{} for _ in graphs]
 
-        def enter(values: Sequence[Value], node: Node | None, made: Node | None) -> Value:
-            value = Value(joined, self._shape(values, node), values[0].dtype, made)
-            for known, v in zip(new, values, strict=True):
-                known[v] = value
+        def enter(values: Sequence[Value], node: Node | None, new_node: Node | None) -> Value:
+            value = Value(joined, self._shape(values, node), values[0].dtype, new_node)
+            for of_graph, v in zip(new, values, strict=True):
+                of_graph[v] = value
             return value
 
         def renew(values: Sequence[Value], node: Node | None) -> Value:
             if all(v.constant is not None for v in values):
                 return self._joined_constant(joined, values, node)
-            found = {id(known.get(v)): known.get(v) for known, v in zip(new, values, strict=True)}
-            (value, *others) = found.values()
+            joined_values = {
+                id(of_graph.get(v)): of_graph.get(v) for of_graph, v in zip(new, values, strict=True)
+            }
+            (value, *others) = joined_values.values()
             if others or value is None:
                 raise refused(node, "is applied to other things at other sizes.")
             return value
@@ -241,16 +244,16 @@ class AnySize(Translation):
             if any(not _same_op(n.op, node.op) or len(n.operands) != len(node.operands) for n in nodes):
                 raise refused(node, "is another op at other sizes.")
             operands = [renew(vs, node) for vs in zip(*(n.operands for n in nodes), strict=True)]
-            made = Node(node.op, tuple(operands), self._attrs([n.attrs for n in nodes], node))
-            made.line = node.line
+            new_node = Node(node.op, tuple(operands), self._attrs([n.attrs for n in nodes], node))
+            new_node.line = node.line
             if isinstance(node.op, Callback):
                 for parts in zip(*(n.op.graphs() for n in nodes), strict=True):
                     simple = [simplify(p, final=True) for p in parts]
                     self._inside[id(parts[0])] = self._joined(simple)
-            made.results = tuple(
-                enter(vs, node, made) for vs in zip(*(n.results for n in nodes), strict=True)
+            new_node.results = tuple(
+                enter(vs, node, new_node) for vs in zip(*(n.results for n in nodes), strict=True)
             )
-            joined.nodes.append(made)
+            joined.nodes.append(new_node)
         joined.outputs = [renew(vs, None) for vs in zip(*(g.outputs for g in graphs), strict=True)]
         return joined
 
@@ -259,26 +262,26 @@ class AnySize(Translation):
             raise refused(node, "has results of another rank at other sizes.")
         return tuple(self._whole(sizes, node) for sizes in zip(*(v.shape for v in values), strict=True))
 
-    def _whole(self, found: Sequence[int], node: Node | None) -> Any:
-        explained = self._sizes.integer(found)
+    def _whole(self, numbers: Sequence[int], node: Node | None) -> Any:
+        explained = self._sizes.integer(numbers)
         if explained is None:
             raise refused(
                 node,
-                f"has a size or attribute that is no simple function of the unknown sizes: {list(found)} at "
+                f"has a size or attribute that is no simple function of the unknown sizes: {list(numbers)} at "
                 f"{self._sizes.points}.",
             )
         return explained
 
-    def _attrs(self, found: Sequence[Any], node: Node) -> Any:
-        first = found[0]
+    def _attrs(self, attrs: Sequence[Any], node: Node) -> Any:
+        first = attrs[0]
         if isinstance(first, (tuple, list)):
-            if any(type(f) is not type(first) or len(f) != len(first) for f in found):
+            if any(type(f) is not type(first) or len(f) != len(first) for f in attrs):
                 raise refused(node, "has attributes of another length at other sizes.")
-            return type(first)(self._attrs(parts, node) for parts in zip(*found, strict=True))
-        if type(first) is int and all(type(f) is int for f in found):
-            return self._whole(found, node)
-        if any(f is not first and not np.array_equal(f, first) for f in found):
-            raise refused(node, f"has other attributes at other sizes: {list(found)}.")
+            return type(first)(self._attrs(parts, node) for parts in zip(*attrs, strict=True))
+        if type(first) is int and all(type(f) is int for f in attrs):
+            return self._whole(attrs, node)
+        if any(f is not first and not np.array_equal(f, first) for f in attrs):
+            raise refused(node, f"has other attributes at other sizes: {list(attrs)}.")
         return first
 
     def _joined_constant(self, graph: Graph, values: Sequence[Value], node: Node | None) -> Value:
@@ -315,7 +318,7 @@ class AnySize(Translation):
         if len(long) == 2:
             return self._triangle(arrays, shape, long)
         if len({a.shape for a in arrays}) == 1 and arrays[0].size <= _MOST_ELEMENTS:
-            each = [number(found, dtype) for found in zip(*(a.reshape(-1) for a in arrays), strict=True)]
+            each = [number(numbers, dtype) for numbers in zip(*(a.reshape(-1) for a in arrays), strict=True)]
             if None not in each:
                 return lambda: jnp.stack([e() for e in each if e is not None]).reshape(shape)
         return None
@@ -323,7 +326,7 @@ class AnySize(Translation):
     def _triangle(
         self, arrays: Sequence[np.ndarray], shape: tuple, axes: list[int]
     ) -> Callable[[], Any] | None:
-        """A matrix that has one number where rows and columns compare in some way, and another one elsewhere: a mask."""
+        """A matrix with one number where row and column compare in a certain way, and another elsewhere: a mask."""
         first, dtype = arrays[0].squeeze(), arrays[0].dtype
         if min(first.shape) < 2:
             return None

@@ -1,4 +1,4 @@
-"""A function at some sizes: its graph, what it takes from outside, and how its results are nested."""
+"""A function at given sizes: its graph, its captures, and the structure of its results."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
 class At(NamedTuple):
-    """A function at some sizes: its graph, with random streams as the last inputs."""
+    """A function at given sizes: its graph, with random streams as the last inputs."""
 
     graph: Graph
-    inputs: list[Any]  # tensors and variables from outside that the graph takes behind the arguments
+    inputs: list[Any]  # captured tensors and variables, which the graph takes after the arguments
     streams: int
-    assigned: list[int]  # for each variable that is assigned, which of `inputs` it is
-    structure: Any  # of the results
+    assigned: list[int]  # for each variable that is assigned, its index in `inputs`
+    structure: Any  # of the results, as JSON
 
 
 def at_sizes(concrete: Any, shapes: Sequence[tuple[int, ...]]) -> At:
     """The graph of a function for arguments of these shapes."""
     outputs: list[Any] = []
     if isinstance(concrete, Traced):
-        known: Any = concrete
-        traced, structure = known, _structure(known.structured_outputs, outputs)
+        untyped: Any = concrete
+        traced, structure = untyped, _structure(untyped.structured_outputs, outputs)
     else:
         trace = Trace(is_kept=True, engine=NATIVE)
         codes = [x.dtype._code for x in concrete._arguments()]
@@ -46,10 +46,10 @@ def at_sizes(concrete: Any, shapes: Sequence[tuple[int, ...]]) -> At:
                 raise refused(None, f"{concrete.name} cannot be one program: {e}") from e
             traced = Traced(trace, outputs, len(symbols), concrete.name)
     graph = simplify(traced.graph_function.graph, final=True)
-    here = user_line()
+    this_line = user_line()
     for node in graph.nodes:
-        # The calls of a recording are made here: that line says nothing about them.
-        node.line = None if node.line == here else node.line
+        # The calls of a recording are made here, so this line is not the user's.
+        node.line = None if node.line == this_line else node.line
     _refuse_host(graph)
     hoisted, streams = _without_draws(graph)
     places = {id(x): k for k, x in enumerate(traced.externals)}
@@ -60,13 +60,13 @@ def at_sizes(concrete: Any, shapes: Sequence[tuple[int, ...]]) -> At:
 
 
 def _structure(x: Any, outputs: list[Any]) -> Any:
-    """How results are nested, as JSON; tensors are appended to `outputs`."""
+    """The structure of results, as JSON; tensors are appended to `outputs`."""
     if isinstance(x, IndexedSlices):
         parts = {"values": x.values, "indices": x.indices}
         shape = x._dense_shape
-        found = {k: _structure(v, outputs) for k, v in parts.items()}
-        known = None if shape is None else {"value": [int(d) for d in shape]}
-        return {"dict": found if known is None else found | {"dense_shape": known}}
+        components = {k: _structure(v, outputs) for k, v in parts.items()}
+        dense_shape = None if shape is None else {"value": [int(d) for d in shape]}
+        return {"dict": components if dense_shape is None else components | {"dense_shape": dense_shape}}
     if isinstance(x, (_core.Tensor, _core.Variable)):
         outputs.append(read(x))
         return len(outputs) - 1
@@ -81,33 +81,33 @@ def _structure(x: Any, outputs: list[Any]) -> Any:
 
 
 def _without_draws(graph: Graph) -> tuple[Graph, int]:
-    """The graph with its random streams as inputs behind its own."""
+    """The graph with its random streams as inputs after its own."""
     draws = [n for n in graph.nodes if isinstance(n.op, Callback) and n.op.draws]
     if any(n.results[0].shape != (3,) for n in draws):
         raise refused(draws[0], "draws several streams at once.")
-    made = Graph()
+    new = Graph()
     for node in draws:
-        node.results[0].node = None  # nobody else has this graph
-    made.inputs = [*graph.inputs, *(n.results[0] for n in draws)]
-    made.nodes = [n for n in graph.nodes if n not in draws]
-    made.outputs = graph.outputs
-    made.simplified = True
-    return made, len(draws)
+        node.results[0].node = None  # the graph is not shared
+    new.inputs = [*graph.inputs, *(n.results[0] for n in draws)]
+    new.nodes = [n for n in graph.nodes if n not in draws]
+    new.outputs = graph.outputs
+    new.simplified = True
+    return new, len(draws)
 
 
 def _refuse_host(graph: Graph) -> None:
     """Raises if something would have to run in Python."""
-    found = list(dict.fromkeys(_on_host(graph, True)))
-    if found:
+    names = list(dict.fromkeys(_on_host(graph, True)))
+    if names:
         raise errors.UnimplementedError(
             None, None,
             "export: the process that loads a function has no gradtape, and these run in Python: "
-            f"{', '.join(found)}. Hint: leave them out of what is exported.",
+            f"{', '.join(names)}. Hint: leave them out of what is exported.",
         )  # fmt: skip
 
 
 def _on_host(graph: Graph, top: bool = False) -> list[str]:
-    found = []
+    names = []
     for node in graph.nodes:
         op = node.op
         if not isinstance(op, Callback):
@@ -115,7 +115,7 @@ def _on_host(graph: Graph, top: bool = False) -> list[str]:
         else:
             lowered = op.xla or (top and op.draws)
             for part in op.graphs() if op.xla else ():
-                found += _on_host(simplify(part, final=True))
+                names += _on_host(simplify(part, final=True))
         if not lowered:
-            found.append(node.name + ("" if node.line is None else f" ({node.line.shown})"))
-    return found
+            names.append(node.name + ("" if node.line is None else f" ({node.line.shown})"))
+    return names

@@ -1,4 +1,4 @@
-"""The XLA engine on one device of JAX's."""
+"""The XLA engine on one JAX device, or on several."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gradtape._src.graph.ir import Graph, Value, symbolic
 from gradtape._src.graph.simplify import simplify
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
-# What JAX calls a platform, in TensorFlow's words.
+# JAX's names of platforms, and TensorFlow's.
 KINDS = {"cpu": "CPU", "gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 
 
@@ -36,7 +36,7 @@ def device_name(device: Any) -> str:
 
 
 class Xla(Engine):
-    """Programs that run on one device, or on several at once: each has all inputs and outputs then.
+    """Programs that run on one device, or on several at once: then each has all inputs and outputs.
 
     Attributes:
       mesh: the devices, along the axis "replica".
@@ -52,8 +52,8 @@ class Xla(Engine):
             self._place = NamedSharding(self.mesh, PartitionSpec())
 
     def program(self, graph: Graph, updates: list[int] | None = None, checked: bool = False) -> Any:
-        """As `Engine.program`; a graph with strings or types that are only stored in it is native."""
-        ends = (*graph.inputs, *graph.outputs)  # constants that a function gives have no node
+        """The same as `Engine.program`; a graph with strings or types that are only stored runs natively."""
+        ends = (*graph.inputs, *graph.outputs)  # constants that a function returns have no node
         if any(v.dtype in HELD for v in ends) or any(node.is_held for node in graph.nodes):
             return NATIVE.program(graph, updates, checked)
         if self.mesh.size > 1 and not self.runs(graph):
@@ -63,11 +63,11 @@ class Xla(Engine):
         return XlaProgram(graph, updates, self._place)
 
     def runs(self, graph: Graph) -> bool:
-        """As `Engine.runs`."""
+        """The same as `Engine.runs`."""
         return not runs_on_host(simplify(graph, final=True))
 
     def over(self, numbers: Sequence[int]) -> Xla | None:
-        """As `Engine.over`."""
+        """The same as `Engine.over`."""
         devices = jax.local_devices(backend=self.mesh.devices.flat[0].platform)
         if len(numbers) < 2 or max(numbers) >= len(devices):
             return None
@@ -76,7 +76,7 @@ class Xla(Engine):
     def step(
         self, graph: Graph, updates: list[int], variables: tuple, externals: tuple, assigned: tuple, rows: tuple
     ) -> XlaStep:  # fmt: skip
-        """As `Engine.step`."""
+        """The same as `Engine.step`."""
         return XlaStep(self.program(graph, updates), variables, externals, assigned)
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ def _engine(devices: tuple[Any, ...]) -> Xla:
 def local_devices() -> list[Any]:
     """All devices of this process that JAX sees.
 
-    JAX has as many CPUs as `tf.config.set_logical_device_configuration` has made, if that came before its first use.
+    JAX has as many CPUs as `tf.config.set_logical_device_configuration` set, if that was called before JAX's first use.
     """
     if settings.logical_cpus > 1 and not is_started():
         jax.config.update("jax_num_cpu_devices", settings.logical_cpus)
@@ -121,7 +121,7 @@ def local_devices() -> list[Any]:
 
 
 def engine_on(device: Any = None) -> Xla:
-    """The engine on a device, or on "cpu"; by default on the first that JAX names."""
+    """The engine on a device, or on "cpu"; by default on JAX's first device."""
     first = local_devices()[0]
     if device == "cpu":
         device = jax.local_devices(backend="cpu")[0]
@@ -129,14 +129,14 @@ def engine_on(device: Any = None) -> Xla:
 
 
 class XlaStep:
-    """The step of an optimizer; `_core.Update` is the native one."""
+    """The step of an optimizer; `_core.Update` is its native counterpart."""
 
     def __init__(self, program: XlaProgram, variables: tuple, externals: tuple, assigned: tuple) -> None:
         self._program, self._variables = program, variables
         self._externals, self._assigned = externals, assigned
 
     def run(self, flat: Sequence[Any]) -> bool:
-        """Takes a step with these gradients; False if something does not have the shape that it is for."""
+        """Takes a step with these gradients; False if something does not have the shape that the program is for."""
         inputs = [*flat, *self._externals]
         if not self._program.fits(inputs):
             return False
@@ -144,7 +144,7 @@ class XlaStep:
         return True
 
     def step(self, pairs: Sequence[tuple]) -> bool:
-        """The same for pairs of a dense gradient and its variable; False if these are others."""
+        """The same for pairs of a dense gradient and its variable; False if the pairs are others."""
         if _core.current_trace() is not None or _core.assign_tracker() is not None:
             return False
         if len(pairs) != len(self._variables) or any(

@@ -2,12 +2,12 @@
 
 A folder holds
 
-    function.bin        the program, for every platform that was asked for
-    description.json    names, shapes and types of what goes in and comes out, and the structure of the results
-    load.py             runs it, with jax and numpy alone
+    function.bin        the program, for every requested platform
+    description.json    names, shapes and types of arguments and results, and the structure of the results
+    load.py             runs it, with only jax and numpy
     variables.npz       the values of variables, if they are inputs
 
-Nothing is written that was not run: `exporter.py` makes the program and compares it with native code.
+Nothing is written without being run: `exporter.py` makes the program and compares it with native code.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def export(
 
 
 def _named(concrete: Any, shapes: dict[str, str] | None) -> list[list[Shape]]:
-    """Shapes of the arguments, as given; or with a name for each size, or else with one for all first axes."""
+    """Shapes of the arguments, as given; or with a name for each size, or if that fails with one for all first axes."""
     inputs = [(n, kind) for n, kind in concrete.function_type.inputs if isinstance(kind, TensorSpec)]
     unranked = [n for n, kind in inputs if kind.shape.rank is None and n not in (shapes or ())]
     if unranked:
@@ -100,14 +100,14 @@ def _named_shape(name: str, sizes: Sequence[int | None], first: str) -> Shape:
 
 
 def _given_shapes(inputs: Sequence[tuple[str, TensorSpec]], shapes: dict[str, str]) -> list[Shape]:
-    """Shapes that a user has given as "batch, 16*h, 3"; others as the signature says."""
+    """Shapes given by the user as "batch, 16*h, 3"; the others from the signature."""
     extra = set(shapes) - {n for n, _ in inputs}
     if extra:
         raise ValueError(f"export: shapes names {sorted(extra)}; the arguments are {[n for n, _ in inputs]}.")
-    found = []
+    out = []
     for name, kind in inputs:
         if name not in shapes:
-            found.append(_named_shape(name, kind.shape.as_list(), ""))
+            out.append(_named_shape(name, kind.shape.as_list(), ""))
             continue
         parts: list[Any] = []
         for word in filter(str.strip, shapes[name].strip("() ").split(",")):
@@ -117,17 +117,17 @@ def _given_shapes(inputs: Sequence[tuple[str, TensorSpec]], shapes: dict[str, st
                     f"export: a size in shapes[{name!r}] is {word.strip()!r}; expected a number, a name, or such as 8*n."
                 )
             parts.append(Axis(int(symbol[1] or 1), symbol[2]) if symbol else int(word))
-        known = [p if type(p) is int else None for p in parts]
-        if not kind.shape.is_compatible_with(known):
+        sizes = [p if type(p) is int else None for p in parts]
+        if not kind.shape.is_compatible_with(sizes):
             raise ValueError(
                 f"export: shapes[{name!r}] is {shapes[name]!r}; the signature says {kind.shape}."
             )
-        found.append(tuple(parts))
-    return found
+        out.append(tuple(parts))
+    return out
 
 
 def _write(folder: str, exporter: Exporter, exported: Any) -> None:
-    """All files, or none."""
+    """Writes all files, or none."""
     try:
         program = exported.serialize()
     except ImportError as e:
@@ -135,22 +135,22 @@ def _write(folder: str, exporter: Exporter, exported: Any) -> None:
             f'export: {e}. Hint: pip install "gradtape[xla]" has what JAX needs to write files.'
         ) from e
     os.makedirs(os.path.dirname(folder), exist_ok=True)
-    made = tempfile.mkdtemp(prefix=".export-", dir=os.path.dirname(folder))
+    temporary = tempfile.mkdtemp(prefix=".export-", dir=os.path.dirname(folder))
     try:
-        os.chmod(made, 0o755)
-        with open(os.path.join(made, "function.bin"), "wb") as f:
+        os.chmod(temporary, 0o755)
+        with open(os.path.join(temporary, "function.bin"), "wb") as f:
             f.write(program)
-        with open(os.path.join(made, "description.json"), "w") as text:
+        with open(os.path.join(temporary, "description.json"), "w") as text:
             json.dump(
                 exporter.description() | {"sha256": hashlib.sha256(program).hexdigest()}, text, indent=1
             )
-        with open(os.path.join(made, "load.py"), "w") as text:
+        with open(os.path.join(temporary, "load.py"), "w") as text:
             text.write(inspect.getsource(loader))
         if exporter.variables:
-            np.savez(os.path.join(made, "variables.npz"), **exporter.values())  # type: ignore[arg-type]
+            np.savez(os.path.join(temporary, "variables.npz"), **exporter.values())  # type: ignore[arg-type]
         if os.path.exists(folder):
             shutil.rmtree(folder)
-        os.rename(made, folder)
+        os.rename(temporary, folder)
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise

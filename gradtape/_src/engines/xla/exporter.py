@@ -1,4 +1,4 @@
-"""The program of a function for all sizes: made from its traces at some, and compared with native code at others."""
+"""The program of a function for all sizes: made from traces at some sizes, and compared with native code at others."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from gradtape._src.graph.ir import Graph
 from gradtape._src.ops.rewriting import FOLDED
 from gradtape._src.tensors.conversion import convert, read
 
-_TRIED = (9, 14, 11, 20, 17, 12, 23)  # sizes that a function is traced at: even, odd, prime
-_OTHERS = ((13, 22), (16, 10))  # sizes that the program is compared at: the first for every other name
-_LEAST = (1, 2, 3, 5, 9)  # the smallest sizes; the program is for those from the first that agrees
+_TRIED = (9, 14, 11, 20, 17, 12, 23)  # sizes for traces: even, odd, prime
+_OTHERS = ((13, 22), (16, 10))  # sizes for comparisons: the first for every other name
+_LEAST = (1, 2, 3, 5, 9)  # small sizes for comparisons: the program starts at the first that agrees
 _ANY = 1 << 62
 _MOST_BYTES = 1 << 29  # of a constant, while a function is tried at large sizes
-_SEED = 20  # of what is compared
+_SEED = 20  # of the values that are compared
 
 
 class Frozen(ValueError):
-    """A variable would have to be a constant, and is assigned."""
+    """A variable that would have to be a constant is assigned."""
 
 
 class Axis(NamedTuple):
-    """A size of an argument that is not known: `factor * name`."""
+    """An unknown size of an argument: `factor * name`."""
 
     factor: int
     name: str
@@ -47,15 +47,15 @@ class Axis(NamedTuple):
         return self.name if self.factor == 1 else f"{self.factor}*{self.name}"
 
 
-Shape = tuple[Any, ...]  # of an argument: numbers, and an Axis where one is not known
+Shape = tuple[Any, ...]  # of an argument: numbers, and an Axis for each unknown size
 
 
 class Exporter:
-    """Makes the program of a function, and compares it.
+    """Makes the program of a function, and compares it with native code.
 
     Args:
-      shapes: of the arguments.
-      names: of their sizes that are not known.
+      shapes: the shapes of the arguments.
+      names: the names of their unknown sizes.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class Exporter:
         self.concrete, self.shapes, self.platforms = concrete, shapes, list(platforms)
         self.names = list(dict.fromkeys(d.name for s in shapes for d in s if isinstance(d, Axis)))
         self.frozen, self.seed, self.room = frozen, seed, room
-        # Between which numbers the sizes are that are not known.
+        # The ranges of the unknown sizes.
         self.least, self.most = dict.fromkeys(self.names, 1), dict.fromkeys(self.names, max(_TRIED))
         self.has_status = False
-        # Each name takes every size, in an order of its own: no two names look alike.
+        # Each name takes every size, in an order of its own, so that no two names are alike.
         self.points = [
             {name: _TRIED[(k * (i % 6 + 1) + i) % 7] for i, name in enumerate(self.names)} for k in range(7)
         ]
@@ -90,20 +90,20 @@ class Exporter:
             )
 
         if self.names:
-            self._join(scope_of([]))  # says what differs
+            self._join(scope_of([]))  # raises an error that says what differs
         for name in self.names:
             self._find_most(name, max_size)
 
     def at(self, point: dict[str, int]) -> At:
-        """The function at some sizes."""
-        with FOLDED.to(_ANY):  # what is simplified must not depend on the size of a constant
-            found = at_sizes(self.concrete, [_sized(s, point) for s in self.shapes])
+        """The function at given sizes."""
+        with FOLDED.to(_ANY):  # simplification must not depend on the size of a constant
+            trace = at_sizes(self.concrete, [_sized(s, point) for s in self.shapes])
         if self.found:
             first = self.first
-            outside = zip(found.inputs, first.inputs, strict=False)
+            outside = zip(trace.inputs, first.inputs, strict=False)
             if (
-                found[2:] != first[2:]
-                or len(found.inputs) != len(first.inputs)
+                trace[2:] != first[2:]
+                or len(trace.inputs) != len(first.inputs)
                 or any(
                     a is not b
                     and (isinstance(a, _core.Variable) or not np.array_equal(array_of(a), array_of(b)))
@@ -111,31 +111,31 @@ class Exporter:
                 )
             ):
                 raise refused(None, f"{self.concrete.name} uses or gives other things at other sizes.")
-        return found
+        return trace
 
     def _join(self, scope: Any, more: Sequence[tuple[dict[str, int], At]] = ()) -> AnySize:
-        """One graph for all sizes, from the traces that there are."""
+        """One graph for all sizes, from the traces made so far."""
         symbols = [jax.export.symbolic_shape(n, scope=scope)[0] for n in self.names]
         points = [*self.points, *(p for p, _ in more)]
         graphs = [f.graph for f in (*self.found, *(f for _, f in more))]
         return AnySize(graphs, Sizes(self.names, points, symbols))
 
     def _find_most(self, name: str, max_size: int) -> None:
-        """The largest size at which the function is what it is at small ones: a window or a table may come to its end."""
+        """Finds the largest size at which the graph is as at small sizes: a window or a table may end, for example."""
         good, bad, last = self.most[name], max_size + 1, None
         while good < bad - 1:
-            # Step by step at first: constants that grow with sizes must not fill the memory.
+            # In steps at first: constants that grow with sizes must not fill the memory.
             size = min(4 * good, max_size) if bad > max_size else (good + bad) // 2
             if last is not None and _largest_constant(last[1].graph) * (size / good) ** 2 > _MOST_BYTES:
                 break
             point = self.points[0] | {name: size}
             try:
-                found = self.at(point)
-                self._join(scope_of([]), [(point, found)])
+                trace = self.at(point)
+                self._join(scope_of([]), [(point, trace)])
             except Exception:
                 bad = size
             else:
-                good, last = size, (point, found)
+                good, last = size, (point, trace)
         if last is not None:
             self.points.append(last[0])
             self.found.append(last[1])
@@ -153,13 +153,13 @@ class Exporter:
 
     @property
     def variables(self) -> list[int]:
-        """Which of what comes from outside are variables that are inputs of the program."""
+        """The indices of captures that are variables and inputs of the program."""
         return [
             k for k, x in enumerate(self.first.inputs) if isinstance(x, _core.Variable) and not self.frozen
         ]
 
     def exported(self) -> Any:
-        """The program, as JAX has it."""
+        """The program, as JAX exports it."""
         with enable_x64(True):
             scope = scope_of([
                 *(f"{n} >= {k}" for n, k in self.least.items() if k > 1), *(f"{n} <= {k}" for n, k in self.most.items())
@@ -172,11 +172,12 @@ class Exporter:
                 jax.ShapeDtypeStruct(s, DTYPES[v.dtype])
                 for s, v in zip(shapes, graph.inputs[:n], strict=True)
             ]
-            kept = self.variables
+            variables = self.variables
             specs += [
-                jax.ShapeDtypeStruct(v.shape, DTYPES[v.dtype]) for v in (graph.inputs[n + k] for k in kept)
+                jax.ShapeDtypeStruct(v.shape, DTYPES[v.dtype])
+                for v in (graph.inputs[n + k] for k in variables)
             ]
-            fixed = {k: array_of(read(x)) for k, x in enumerate(self.first.inputs) if k not in kept}
+            fixed = {k: array_of(read(x)) for k, x in enumerate(self.first.inputs) if k not in variables}
             count = self.first.streams
             if count and self.seed is None:
                 specs.append(jax.ShapeDtypeStruct((count, 3), jnp.int64))
@@ -219,7 +220,7 @@ class Exporter:
         return exported
 
     def _least_of(self, name: str, middle: dict[str, int]) -> int:
-        """The smallest size that native code takes."""
+        """The smallest size that native code accepts."""
         for size in _LEAST:
             try:
                 self.at(middle | {name: size})
@@ -229,30 +230,30 @@ class Exporter:
         return _LEAST[-1]
 
     def _raise_least(self) -> bool:
-        """Leaves out the smallest sizes: of what has a least size natively, or else of everything; False at the end."""
+        """Raises the smallest sizes: of names that have a minimum natively, otherwise of all; False if none are left."""
         some = [n for n, size in self.least.items() if 1 < size < _LEAST[-1]]
         some = some or [n for n, size in self.least.items() if size < _LEAST[-1]]
         self.least |= {n: _LEAST[_LEAST.index(self.least[n]) + 1] for n in some}
         return bool(some)
 
     def _compare(self, exported: Any, point: dict[str, int]) -> None:
-        here = self.at(point)
+        trace = self.at(point)
         rng = np.random.default_rng(_SEED)
         n = len(self.shapes)
-        outside = [read(x) for x in here.inputs]
+        outside = [read(x) for x in trace.inputs]
         seed = _SEED if self.seed is None else self.seed
-        streams = loader._streams(here.streams, seed)
-        program = NATIVE.program(here.graph)
+        streams = loader._streams(trace.streams, seed)
+        program = NATIVE.program(trace.graph)
         for make in SAMPLES:
-            given = [sample(make, rng, v) for v in here.graph.inputs[:n]]
+            given = [sample(make, rng, v) for v in trace.graph.inputs[:n]]
             try:
                 expected = program.run([*map(convert, given), *outside, *map(convert, streams)])
                 break
-            except errors.OpError:  # not such values
+            except errors.OpError:  # native code refuses such values
                 if make is SAMPLES[-1]:
                     raise
         arrays = [*given, *(array_of(outside[k]) for k in self.variables)]
-        if here.streams and self.seed is None:
+        if trace.streams and self.seed is None:
             arrays.append(streams)
         with enable_x64(True):
             got = list(exported.call(*arrays))
@@ -266,7 +267,7 @@ class Exporter:
                 )  # fmt: skip
 
     def description(self) -> dict[str, Any]:
-        """What `load.py` needs to know."""
+        """The contents of description.json, which `load.py` reads."""
         names = [n for n, kind in self.concrete.function_type.inputs if isinstance(kind, TensorSpec)]
         n, first = len(self.shapes), self.first
         results = len(first.graph.outputs) - len(first.assigned)
@@ -297,18 +298,18 @@ class Exporter:
 
     def values(self) -> dict[str, np.ndarray]:
         """The values of the variables that are inputs."""
-        found = [array_of(read(self.first.inputs[k])) for k in self.variables]
-        return dict(zip(self._variable_names(), found, strict=True))
+        arrays = [array_of(read(self.first.inputs[k])) for k in self.variables]
+        return dict(zip(self._variable_names(), arrays, strict=True))
 
 
 def _largest_constant(graph: Graph) -> int:
-    """In bytes."""
+    """The largest constant of a graph, in bytes."""
     values = {v for node in graph.nodes for v in node.operands if v.constant is not None}
     return max((v.size * DTYPES[v.dtype].itemsize for v in values), default=0)
 
 
 def scope_of(constraints: Sequence[str]) -> Any:
-    """Where names of sizes mean something, for JAX."""
+    """JAX's scope for the names of sizes."""
     return jax.export.SymbolicScope(constraints)
 
 
@@ -321,14 +322,14 @@ def _words(shape: Shape) -> str:
 
 
 def _matrices(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Positive definite matrices, where they are square; else positive numbers."""
+    """Positive definite matrices if they are square, otherwise positive numbers."""
     if len(shape) < 2 or shape[-1] != shape[-2]:
         return rng.uniform(0.1, 0.9, shape)
     half = rng.normal(size=shape)
     return half @ half.swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1])
 
 
-# Values that a program is compared at: the first kind that native code does not refuse.
+# Values for comparisons: the first kind that native code does not refuse.
 SAMPLES: list[Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = [
     lambda rng, shape: rng.normal(size=shape),
     _matrices,
@@ -338,14 +339,14 @@ SAMPLES: list[Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = [
 
 
 def sample(make: Callable, rng: np.random.Generator, v: Any) -> np.ndarray:
-    """Made-up elements of an input."""
+    """Made-up elements for an input."""
     dtype = DTYPES[v.dtype]
-    found = make(rng, v.shape)
+    array = make(rng, v.shape)
     if jnp.issubdtype(dtype, jnp.complexfloating):
-        found = found + 1j * rng.normal(size=v.shape) * (make is SAMPLES[0])
+        array = array + 1j * rng.normal(size=v.shape) * (make is SAMPLES[0])
     elif not jnp.issubdtype(dtype, jnp.floating):
-        found = found > 0  # small integers: they may be an index
-    return np.asarray(found).astype(dtype)
+        array = array > 0  # small integers, since they may be indices
+    return np.asarray(array).astype(dtype)
 
 
 def _alike(a: np.ndarray, b: np.ndarray) -> bool:

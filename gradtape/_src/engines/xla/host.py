@@ -1,12 +1,12 @@
-"""Code that runs on the host in the middle of an XLA program, natively.
+"""Native code that runs on the host in the middle of an XLA program.
 
-XLA calls it from threads of its own, but it runs in the thread that called the program, whose settings, datasets and
-interrupts it knows: that thread serves, while another one waits for XLA. So that it is known which run of a program a
-call belongs to, such programs have one more input, the number of the run. What a run has done is kept until it ends: if
-it is repeated, because a loop had no room for its residuals, then what had an effect does not happen twice, and random
-streams are not drawn again.
+XLA calls it from its own threads, but it runs in the thread that called the program, where settings, datasets and
+interrupts are known: that thread serves calls, while another one waits for XLA. Such programs have one more input,
+the number of the run, which tells to which run a call belongs. The results of a run are kept until it ends: if it
+is repeated, because a loop had no room for its residuals, side effects do not happen twice, and random streams are
+not drawn again.
 
-In threads that know nothing of `enable_x64`, JAX cuts numbers of 64 bits down to 32. They come and go as pairs.
+In threads without `enable_x64`, JAX cuts 64-bit numbers down to 32 bits, so they are passed as pairs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _runs: dict[int, HostRun] = {}
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """JAX logs what callbacks raise. What the run of a program will raise itself need not be told before."""
+    """Filters JAX's log of errors in callbacks: an error that the run will raise itself need not be logged."""
     raised = record.exc_info[1] if record.exc_info else None
     return raised is None or not any(run.raised is raised for run in list(_runs.values()))
 
@@ -43,19 +43,19 @@ logging.getLogger("jax._src.callback").addFilter(_is_news)
 
 
 class Job:
-    """Something that one thread computes for another."""
+    """A computation that one thread does for another."""
 
     __slots__ = ("then", "_compute", "_done", "_result", "_error")
 
     def __init__(self, compute: Callable[[], Any]) -> None:
-        self.then: Callable[[Job], Any] | None = None  # called when it is done
+        self.then: Callable[[Job], Any] | None = None  # called at the end
         self._compute = compute
         self._done = threading.Event()
         self._result: Any = None
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Computes."""
+        """Computes the result."""
         try:
             self._result = self._compute()
         except BaseException as e:
@@ -63,7 +63,7 @@ class Job:
         self._end()
 
     def fail(self, error: BaseException) -> None:
-        """Gives up."""
+        """Ends the job with an error."""
         self._error = error
         self._end()
 
@@ -73,7 +73,7 @@ class Job:
             self.then(self)
 
     def result(self) -> Any:
-        """Waits for the result, or raises what was raised."""
+        """Waits for the result, or raises the error."""
         self._done.wait()
         if self._error is not None:
             raise self._error
@@ -81,12 +81,12 @@ class Job:
 
 
 class HostRun:
-    """What happens on the host in one run of a program. Use it in a `with` block.
+    """The host's side of one run of a program. Use it in a `with` block.
 
     Attributes:
-      number: that the program is given.
-      raised: the first exception, which is the reason of all others.
-      results: of what had an effect, in order.
+      number: the number passed to the program.
+      raised: the first exception, which causes all others.
+      results: of calls with side effects, in order.
     """
 
     __slots__ = ("number", "raised", "results", "_at", "_jobs")
@@ -106,23 +106,23 @@ class HostRun:
         _runs.pop(int(self.number), None)
 
     def serve(self, work: Callable[[], Any]) -> Any:
-        """What `work` gives, in another thread; what it asks for runs in this one."""
+        """Runs `work` in another thread and returns its result; calls that it asks for run in this thread."""
         whole = Job(work)
         whole.then = self._jobs.put
         thread = threading.Thread(target=whole.run, name="XLA", daemon=True)
         thread.start()
         while True:
-            found: list[Job] = []
+            job: list[Job] = []
             try:
-                found += starmap(self._jobs.get, ((),))  # in one step: an interrupt loses no question
-                if found[0] is not whole:
-                    found[0].run() if self.raised is None else found[0].fail(self.raised)
+                job += starmap(self._jobs.get, ((),))  # in one step, so that an interrupt loses no call
+                if job[0] is not whole:
+                    job[0].run() if self.raised is None else job[0].fail(self.raised)
             except KeyboardInterrupt as e:
-                # XLA ends at this question or the next, or by itself.
+                # XLA ends at this call or the next, or by itself.
                 self.raised = self.raised or e
-                if found and found[0] is not whole:
-                    found[0].fail(e)
-            if found and found[0] is whole:
+                if job and job[0] is not whole:
+                    job[0].fail(e)
+            if job and job[0] is whole:
                 break
         thread.join()
         if isinstance(self.raised, KeyboardInterrupt):
@@ -130,17 +130,17 @@ class HostRun:
         return whole.result()
 
     def ask(self, compute: Callable[[], Any]) -> Any:
-        """What `compute` gives in the thread that serves; for the threads of XLA."""
+        """The result of `compute`, run in the serving thread; called by XLA's threads."""
         job = Job(compute)
         self._jobs.put(job)
         return job.result()
 
     def repeat(self) -> None:
-        """From here on, the program runs from its beginning again."""
+        """Called before the program runs again from its beginning."""
         self._at = 0
 
     def effect(self, compute: Callable[[], list[np.ndarray]]) -> list[np.ndarray]:
-        """The results of something that has an effect, which happens once."""
+        """The results of a computation with a side effect, which happens once."""
         if self._at == len(self.results):
             self.results.append(compute())
         self._at += 1
@@ -151,14 +151,14 @@ def call(
     way: Callable[..., Any], run: Callable[..., Sequence[Any]], operands: Sequence[Any], results: Sequence[Any],
     number: Any, effect: bool,
 ) -> list[Any]:  # fmt: skip
-    """What `run` gives on the host, where functions run natively.
+    """The results of `run` on the host, where functions run natively.
 
     Args:
-      way: calls back, given a function, the specs of its results, and operands.
-      run: takes and gives tensors.
+      way: JAX's callback function, which takes a function, the specs of its results, and operands.
+      run: takes and returns tensors.
       operands, results: arrays of the program, and specs.
-      number: of the run.
-      effect: whether `run` does more than to compute its results.
+      number: the number of the run.
+      effect: whether `run` has a side effect.
     """
     operands = [jnp.asarray(x) for x in operands]
     dtypes = [x.dtype for x in operands]
@@ -166,25 +166,25 @@ def call(
     def compute(arrays: Sequence[Any]) -> list[np.ndarray]:
         given = [_joined(np.asarray(a), dtype) for a, dtype in zip(arrays, dtypes, strict=True)]
         with aside(), engines.on_host():
-            made = run(*map(tensor_of, given))
-            # Where there are no results, it may give None.
-            return [_parted(array_of(t)) for t, _ in zip(made, results, strict=False)]
+            outputs = run(*map(tensor_of, given))
+            # Without results it may return None.
+            return [_parted(array_of(t)) for t, _ in zip(outputs, results, strict=False)]
 
     def called(number: Any, *arrays: Any) -> list[np.ndarray]:
-        now = _runs.get(int(number))
+        host_run = _runs.get(int(number))
         try:
-            if now is None:
+            if host_run is None:
                 return compute(arrays)
             if not effect:
-                return now.ask(lambda: compute(arrays))
-            return now.effect(lambda: now.ask(lambda: compute(arrays)))
+                return host_run.ask(lambda: compute(arrays))
+            return host_run.effect(lambda: host_run.ask(lambda: compute(arrays)))
         except BaseException as e:
-            if now is not None and now.raised is None:
-                now.raised = e
+            if host_run is not None and host_run.raised is None:
+                host_run.raised = e
             raise
 
-    made = way(called, [_parted_spec(s) for s in results], number, *map(_bits, operands))
-    return [_from_bits(x, spec.dtype) for x, spec in zip(made, results, strict=True)]
+    outputs = way(called, [_parted_spec(s) for s in results], number, *map(_bits, operands))
+    return [_from_bits(x, spec.dtype) for x, spec in zip(outputs, results, strict=True)]
 
 
 def _is_wide(dtype: Any) -> bool:
@@ -192,7 +192,7 @@ def _is_wide(dtype: Any) -> bool:
 
 
 def _bits(x: Any) -> Any:
-    """Numbers of 64 bits as pairs of 32 bits, along new last axes."""
+    """64-bit numbers as pairs of 32-bit ones, along new last axes."""
     if not _is_wide(x.dtype):
         return x
     if jnp.iscomplexobj(x):
@@ -210,7 +210,7 @@ def _from_bits(x: Any, dtype: Any) -> Any:
 
 
 def _parts(dtype: Any) -> tuple[int, ...]:
-    """The axes that a number of 64 bits becomes."""
+    """The axes that a 64-bit number becomes."""
     return () if not _is_wide(dtype) else (2, 2) if dtype == np.complex128 else (2,)
 
 
@@ -234,7 +234,7 @@ def _joined(array: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def array_of(tensor: Any) -> np.ndarray:
-    """A tensor as an array of NumPy, without a copy where possible."""
+    """A tensor as a NumPy array, without a copy where possible."""
     return np.asarray(tensor.numpy() if tensor.dtype.name == "bfloat16" else memoryview(tensor))
 
 

@@ -1,4 +1,4 @@
-"""Runs a function that `concrete.export` has written. Needs jax, numpy and flatbuffers; copy this file where you like.
+"""Runs a function written by `concrete.export`. Needs jax, numpy and flatbuffers; this file may be copied anywhere.
 
 f = load("folder")
 results = f(x)              # arrays in the order of the arguments, or by name: f(x=x)
@@ -42,7 +42,8 @@ class Loaded:
                     self.variables[v["name"]] = _as(values[v["name"]], v["dtype"])
 
     def __call__(self, *args: Any, seed: int | None = None, **kwargs: Any) -> Any:
-        """The results. `seed`: of the random numbers in the function, if it draws any; other ones each time without."""
+        """The results. `seed`: the seed of random numbers in the function, if it draws any; by default different
+        each time."""
         about = self.description
         one_each = len(args) + len(kwargs) == len(about["inputs"]) and not any(
             isinstance(x, dict) for x in args
@@ -92,13 +93,13 @@ def _packed(structure: Any, results: list) -> Any:
 
 
 def _streams(count: int, seed: int | None) -> Any:
-    """Where random numbers begin: a key of 128 bits and a counter for each op that draws."""
+    """The initial streams of random numbers: a 128-bit key and a counter for each op that draws."""
     streams = np.random.default_rng(seed).integers(0, 2**62, (count, 3))
     streams[:, 2] = 0
     return streams
 
 
 def _as(array: Any, dtype: Any) -> Any:
-    """An array of a type that NumPy may not know by itself: bfloat16 is stored as bytes."""
+    """An array of a type that NumPy may not know: bfloat16 is stored as bytes."""
     dtype = jax.numpy.dtype(dtype)
     return array.view(dtype) if array.dtype.kind == "V" else array.astype(dtype, copy=False)

@@ -1,17 +1,17 @@
-"""How a node of the op table becomes a computation of JAX.
+"""Translates a node of the op table to a computation of JAX.
 
-A row says it by `xla=`: the name of a function of JAX (`"jnp.tanh"`, `"lax.erf"`, `"jax.nn.silu"`,
-`"jnp.linalg.det"`), or of one of ours (`"pooling.max_pool"` is in `engines/xla/ops/pooling.py`). It is called with the
-operands, a list of tensors being one argument, and then the attributes as they are in the node; of a reduction, the
-attributes are `axis=` and `keepdims=`. What comes out is cast to the types that the op infers.
+A row names its lowering by `xla=`: a JAX function (`"jnp.tanh"`, `"lax.erf"`, `"jax.nn.silu"`, `"jnp.linalg.det"`),
+or one of ours (`"pooling.max_pool"` is in `engines/xla/ops/pooling.py`). It is called with the operands, a list of
+tensors being one argument, and then the attributes as they are in the node; for a reduction, the attributes are
+`axis=` and `keepdims=`. Results are cast to the types that the op infers.
 
-A function may ask for more by keyword-only parameters:
+A function may request more by keyword-only parameters:
 
     results   shapes and types of the results, `jax.ShapeDtypeStruct`
     check     `check(condition)`: where an element of the condition is False, native code would raise. XLA cannot: the
               run is repeated natively, which says what is wrong
 
-Element-wise ops and reductions of halves are computed in float32, as natively.
+Element-wise ops and reductions of half floats are computed in float32, as natively.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from gradtape._src.graph.ir import Node, Value
 _FROM_JAX = {"jnp": jnp, "lax": lax, "jax": jax}
 _HALVES = (jnp.float16, jnp.bfloat16)
 DTYPES = [jnp.dtype("bfloat16" if d.name == "bfloat16" else d.name) for d in BY_CODE if d._code not in HELD]
-"""JAX's type by the code of the core."""
+"""JAX's types by the codes of the core."""
 
 
 @cache
 def named(name: str) -> Any:
     """The function that a row or a callback names."""
     first, *rest = name.split(".")
-    found: Any = _FROM_JAX.get(first)
-    if found is None:
-        found = importlib.import_module(f"gradtape._src.engines.xla.ops.{first}")
+    target: Any = _FROM_JAX.get(first)
+    if target is None:
+        target = importlib.import_module(f"gradtape._src.engines.xla.ops.{first}")
     for part in rest:
-        if not hasattr(found, part):  # a module of JAX's that nobody has imported yet
-            importlib.import_module(f"{found.__name__}.{part}")
-        found = getattr(found, part)
-    return found
+        if not hasattr(target, part):  # a JAX module that is not imported yet
+            importlib.import_module(f"{target.__name__}.{part}")
+        target = getattr(target, part)
+    return target
 
 
 @cache
 def _asks_for(function: Any) -> frozenset[str]:
-    """Which keyword-only parameters a function of ours has."""
+    """The keyword-only parameters of a function of ours."""
     if not getattr(function, "__module__", "").startswith("gradtape."):
         return frozenset()
     parameters = inspect.signature(function).parameters.values()
@@ -59,7 +59,7 @@ def _asks_for(function: Any) -> frozenset[str]:
 
 
 def spec_of(value: Value) -> jax.ShapeDtypeStruct:
-    """Shape and type of a value."""
+    """The shape and type of a value."""
     return jax.ShapeDtypeStruct(value.shape, DTYPES[value.dtype])
 
 
@@ -81,13 +81,13 @@ def lower(node: Node, operands: Sequence[Any], check: Callable[[Any], None]) -> 
         keywords |= {"axis": None if axes is None else tuple(axes), "keepdims": keepdims}
     else:
         arguments += node.attrs
-    made = function(*arguments, **keywords)
-    made = list(made) if isinstance(made, (tuple, list)) else [made]
-    return [_fitted(x, spec, node) for x, spec in zip(made, results, strict=True)]
+    outputs = function(*arguments, **keywords)
+    outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
+    return [_fitted(x, spec, node) for x, spec in zip(outputs, results, strict=True)]
 
 
 def _arguments(row: Any, given: list[Any]) -> list[Any]:
-    """The operands, with those of a list together."""
+    """The operands, with those of a list combined."""
     kinds = [p.kind for p in row.operands]
     if "Operands" not in kinds:
         return given

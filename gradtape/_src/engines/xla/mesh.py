@@ -1,10 +1,10 @@
-"""The XLA engine on a mesh of devices: one program for all of them, on values that are cut over the mesh.
+"""The XLA engine on a mesh of devices: one program for all of them, on values that are sharded over the mesh.
 
-The graph is that of one device; XLA finds out from where the inputs are what each device computes, and which exchanges
-that takes (GSPMD). A program is compiled for the layouts of its inputs. New values of variables are cut as the old ones
-were; other results are where XLA has them.
+The graph is that of one device; XLA infers from the layouts of the inputs what each device computes, and the
+exchanges that this needs (GSPMD). A program is compiled for the layouts of its inputs. New values of variables are
+sharded like the old ones; other results are where XLA puts them.
 
-`keras.distribution` stands on this. `tf.distribute` does not: there each replica has a graph of its own part.
+`keras.distribution` uses this; `tf.distribute` does not: there each replica has a graph for its own part.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gradtape._src.tensors.conversion import read
 
 
 class OnMesh(Engine):
-    """The engine: programs over the devices of a mesh of JAX's."""
+    """The engine: programs over the devices of a JAX mesh."""
 
     name = "xla"
 
@@ -43,13 +43,13 @@ class OnMesh(Engine):
         self.everywhere = NamedSharding(mesh, PartitionSpec())
 
     def program(self, graph: Graph, updates: list[int] | None = None, checked: bool = False) -> MeshProgram:
-        """As `Engine.program`."""
+        """The same as `Engine.program`."""
         return MeshProgram(graph, updates, self.everywhere)
 
     def step(
         self, graph: Graph, updates: list[int], variables: tuple, externals: tuple, assigned: tuple, rows: tuple
     ) -> XlaStep:  # fmt: skip
-        """As `Engine.step`."""
+        """The same as `Engine.step`."""
         program: Any = self.program(graph, updates)
         return XlaStep(program, variables, externals, assigned)
 
@@ -64,10 +64,11 @@ def engine_over(mesh: Mesh) -> OnMesh:
 
 
 def put(value: Any, sharding: Any) -> Any:
-    """Puts a tensor, or a variable, on a mesh; its array there, or what JAX says where it cannot be cut so."""
+    """Puts a tensor, or a variable, on a mesh and returns its array there; raises JAX's error if it cannot be
+    sharded so."""
     (array,) = _core.device_arrays([value])
     if array is None or isinstance(array, (np.ndarray, Residuals)):
-        # A copy: an array of JAX may use the memory that it is given, which a native step may write to.
+        # A copy: a JAX array may share the memory that it is made from, which a native step may overwrite.
         array = np.array(host_array(read(value)))
     with enable_x64(True):
         array = jax.device_put(array, simple(sharding))
@@ -76,7 +77,7 @@ def put(value: Any, sharding: Any) -> Any:
 
 
 def put_everywhere(value: Any, mesh: Mesh) -> Any:
-    """Puts a tensor, or a variable, on all devices of a mesh as a whole."""
+    """Puts a whole copy of a tensor, or a variable, on each device of a mesh."""
     return put(value, engine_over(mesh).everywhere)
 
 
@@ -88,7 +89,7 @@ def from_parts(part: _core.Tensor, sharding: Any) -> _core.Tensor:
 
 
 def array_of(value: Any) -> Any:
-    """The array of JAX's that a tensor or variable is; None, or one of NumPy's, for a value on the host."""
+    """The JAX array of a tensor or variable; None, or a NumPy array, for a value on the host."""
     return _core.device_arrays([value])[0]
 
 
@@ -107,7 +108,7 @@ def on_mesh(mesh: Mesh) -> Any:
 
 @lru_cache(1024)
 def simple(sharding: Any) -> Any:
-    """The same sharding as XLA gives it back: axes at the end that are not cut are not named."""
+    """The sharding in the form in which XLA returns it: unsharded axes at the end are not named."""
     if not isinstance(sharding, NamedSharding):
         return sharding
     axes = list(sharding.spec)
@@ -117,7 +118,7 @@ def simple(sharding: Any) -> Any:
 
 
 def sharding_of(value: Any) -> Any:
-    """How a tensor or variable is cut over devices; None if it is on the host alone."""
+    """How a tensor or variable is sharded over devices; None if it is only on the host."""
     return getattr(array_of(value), "sharding", None)
 
 
@@ -146,18 +147,18 @@ class MeshProgram:
         return self._for(tuple(self._everywhere for _ in inputs)).profile(inputs, repeats)
 
     def _layouts(self, inputs: Sequence[Any]) -> tuple:
-        """How each input is cut; what is not on the mesh yet is put on all of its devices."""
-        found: list[Any] = []
+        """The sharding of each input; inputs that are not on the mesh yet are copied to all devices."""
+        layouts: list[Any] = []
         devices = self._everywhere.device_set
         for x, array in zip(inputs, _core.device_arrays(inputs), strict=True):
             if isinstance(array, Residuals):
-                found.append(self._everywhere)
+                layouts.append(self._everywhere)
             elif not isinstance(array, jax.Array) or array.sharding.device_set != devices:
                 put(x, self._everywhere)
-                found.append(self._everywhere)
+                layouts.append(self._everywhere)
             else:
-                found.append(simple(array.sharding))
-        return tuple(found)
+                layouts.append(simple(array.sharding))
+        return tuple(layouts)
 
     def _for(self, layouts: tuple) -> _Cut:
         program = self._programs.get(layouts)
@@ -172,7 +173,7 @@ class MeshProgram:
 
 
 class _Cut(XlaProgram):
-    """A program for inputs that are cut in one way."""
+    """A program for inputs that are sharded in one way."""
 
     def __init__(
         self, graph: Graph, updates: Sequence[int] | None, everywhere: NamedSharding, layouts: tuple
@@ -190,7 +191,7 @@ class _Cut(XlaProgram):
             if simple(getattr(array, "sharding", None)) != self._layouts[k]:
                 with enable_x64(True):
                     arrays[k] = jax.device_put(array, self._layouts[k])
-                if isinstance(inputs[k], _core.Variable):  # a run writes over what the variable holds
+                if isinstance(inputs[k], _core.Variable):  # a run overwrites the variable's array
                     _core.put_on_device(inputs[k], arrays[k])
         return False
 
@@ -205,14 +206,14 @@ class _Cut(XlaProgram):
 
 
 class _Kept(Translation):
-    """A translation whose new values of variables are cut as the old ones are."""
+    """A translation whose new values of variables are sharded like the old ones."""
 
     def __init__(self, graph: Graph, updates: Sequence[int], layouts: tuple) -> None:
         super().__init__(graph)
         self._of_outputs = [layouts[i] if i >= 0 else None for i in updates]
 
     def run(self, *args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
-        """As `Translation.run`."""
+        """The same as `Translation.run`."""
         outputs, status = super().run(*args, **kwargs)
         for k, layout in enumerate(self._of_outputs):
             if layout is not None:
@@ -221,7 +222,7 @@ class _Kept(Translation):
 
 
 class Relayout(Callback):
-    """A node whose result is its operand, cut over a mesh in another way."""
+    """A node whose result is its operand, sharded over a mesh in another way."""
 
     is_barrier = True
     xla = "layout.constrain"

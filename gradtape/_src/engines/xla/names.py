@@ -1,4 +1,4 @@
-"""Names of JAX that have moved before, or may: the one place to change when they do again."""
+"""JAX names that have moved, or may move: the only place to change when they do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def direct_call(compiled: Any) -> Any:
 
 
 def is_started() -> bool:
-    """Whether JAX has looked for its devices: how many CPUs there are cannot be changed any more."""
+    """Whether JAX has looked for its devices; then the number of CPUs cannot be changed any more."""
     from jax._src import xla_bridge
 
     return xla_bridge.backends_are_initialized()

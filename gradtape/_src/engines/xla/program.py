@@ -1,12 +1,12 @@
-"""Programs of the XLA engine: what `_core.Program` is to the native one.
+"""Programs of the XLA engine, the counterpart of `_core.Program`.
 
 A program is compiled when it first runs. Its results stay on the device: tensors and variables hold the arrays, and
-elements come to the host when somebody looks (`core/py/device.h`). The old values of variables are given up to
-the new ones where nobody else holds them.
+elements are copied to the host when they are needed (`core/py/device.h`). The arrays of variables are donated to
+their new values if nothing else holds them.
 
-Two things end a run without results, and without a change: something that native code would refuse (the run is repeated
-natively, which says what it is), and a loop under a tape that iterated more often than its residuals have room
-for (the program is compiled again with twice the room).
+Two things end a run without results and without effect: something that native code would refuse (the run is
+repeated natively, which raises the error), and a loop under a tape with more iterations than there is room for its
+residuals (the program is compiled again with twice the room).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from gradtape._src.graph.callable import extract
 from gradtape._src.graph.ir import Callback, Graph
 from gradtape._src.tensors.conversion import read
 
-_FIRST_ROOM = 64  # iterations of a loop whose residuals are kept
+_FIRST_ROOM = 64  # iterations of a loop that there is room for at first
 _TOKEN = ((), int64._code)
-_SEEN = np.empty(0)  # in place of the array of a tensor that was an input once, and is not on the device
+_SEEN = np.empty(0)  # the array of a tensor that was an input before, but is not on the device
 
 
 class _Compiled:
@@ -52,19 +52,19 @@ class _Compiled:
         self.call = call
         self.room = room
         self.has_status = has_status
-        self.structures = structures  # for each output: None, or that of the residuals behind a token
-        # Variables whose arrays are written over: which input, where it is among the arrays that go in, and where
-        # its new value is among those that come out.
+        self.structures = structures  # for each output: None, or the structure of the residuals of a token
+        # Variables whose arrays are donated: the input, its index among the arrays passed in, and the index of the
+        # new value among the arrays returned.
         self.given_up: list[tuple[int, int, int]] = []
-        self.is_plain = False  # whether a run is no more than the call
-        self.met: set[Any] = set()  # kinds of arguments that the call has had
+        self.is_plain = False  # whether a run is just the call
+        self.met: set[Any] = set()  # kinds of arguments of earlier calls
 
 
 class XlaProgram:
     """Computes the outputs of a graph from its inputs.
 
     Args:
-      place: where inputs and outputs are, a sharding of JAX's: one device, or copies on several.
+      place: where inputs and outputs are, as a JAX sharding: one device, or copies on several.
     """
 
     def __init__(self, graph: Graph, updates: Sequence[int] | None, place: Any) -> None:
@@ -74,12 +74,12 @@ class XlaProgram:
         devices = place.device_set
         self._on_one_cpu = len(devices) == 1 and next(iter(devices)).platform == "cpu"
         self._updates = list(updates or ())
-        # Code on the host may fail, or look at variables: they keep their values until the end then.
+        # Code on the host may fail, or read variables, so they keep their values until the end of the run.
         self._hosted = runs_on_host(self.graph)
         self._donated = () if self._hosted else tuple(sorted({i for i in self._updates if i >= 0}))
         self._draws = [node.op.make for node in self.translation.draws]
         self._kinds = [(v.shape, v.dtype) for v in self.graph.outputs]
-        # Where the residuals of a loop may come in: see residuals.py.
+        # Inputs that may be the residuals of a loop: see residuals.py.
         self._numbers = [k for k, v in enumerate(self.graph.inputs) if (v.shape, v.dtype) == _TOKEN]
         self._room = _FIRST_ROOM
         self._compiled: dict[Any, _Compiled] = {}
@@ -90,7 +90,7 @@ class XlaProgram:
 
     def run(self, inputs: Sequence[Any]) -> list:
         """The outputs for these tensors and variables."""
-        # The program may have been made to write over variables, which stay as they are here.
+        # The program may have been compiled to overwrite variables, which are not to change here.
         return self._update(inputs, ()) if self._donated else self.update(inputs, ())
 
     def update(self, inputs: Sequence[Any], variables: tuple) -> list:
@@ -110,7 +110,7 @@ class XlaProgram:
         )
 
     def profile(self, inputs: Sequence[Any], repeats: int) -> list:
-        """Refused: XLA does not tell the time of its steps."""
+        """Not supported: XLA does not report the time of its steps."""
         raise errors.UnimplementedError(
             None, None, "profile: XLA does not tell how long the steps of a program take. Hint: jax.profiler.trace."
         )  # fmt: skip
@@ -121,7 +121,7 @@ class XlaProgram:
         return [make(a, shape, dtype) for a, (shape, dtype) in zip(arrays, kinds, strict=False)]
 
     def _outputs(self, inputs: Sequence[Any], variables: tuple) -> list[Any]:
-        """The arrays of the outputs. The variables have their new values, which are the last ones."""
+        """The arrays of the outputs. The last ones become the new values of the variables."""
         if len(inputs) != len(self.graph.inputs):
             raise ValueError("program: wrong number of inputs")
         streams = [array_of(make()) for make in self._draws]
@@ -145,32 +145,32 @@ class XlaProgram:
             given = tuple((inputs[i], at, k) for i, at, k in compiled.given_up) if variables else ()
             for _, at, _ in () if variables else compiled.given_up:
                 arrays[at] = arrays[at].copy()
-            # JAX looks in Python at a kind of arguments that it has not met, after it has given up the arrays of variables.
+            # For a new kind of arguments JAX runs Python code after the arrays of variables were donated.
             kind = (wide, *map(type, arrays))
             postponed = nullcontext() if kind in compiled.met else Postponed()
             run = starmap(_core.call_on_device, ((compiled.call, arrays, given),))
-            del arrays  # who holds no array does not have it copied
-            found: list[Any] = []
+            del arrays  # arrays that are still referenced would be copied
+            outcome: list[Any] = []
             try:
                 # In one step, so that no interrupt comes between a run and its results.
                 if host is not None:
-                    found += host.serve(partial(_to_the_end, run))
+                    outcome += host.serve(partial(_to_the_end, run))
                 else:
                     with postponed, enable_x64(True) if wide else nullcontext():
-                        found += run
-                if found[0] is NotImplemented:
+                        outcome += run
+                if outcome[0] is NotImplemented:
                     continue  # another thread has changed a variable
-                status, outputs = self._finished(found[0], compiled, variables)
+                status, outputs = self._finished(outcome[0], compiled, variables)
                 compiled.met.add(kind)
                 if compiled.is_plain and not wide and np.ndarray not in kind:
-                    # From now on a run is one native call, unless a value has to be put on the device first.
+                    # From now on a run is one native call, unless a value must be put on the device first.
                     quick = _core.DeviceCall(compiled.call, self._update, self._donated, self._kinds)
                     self.update = quick.update  # type: ignore[method-assign, assignment]
             except JaxRuntimeError as e:
                 self._raise(e, host)
             except BaseException:
-                if found and found[0] is not NotImplemented:
-                    self._finished(found[0], compiled, variables)
+                if outcome and outcome[0] is not NotImplemented:
+                    self._finished(outcome[0], compiled, variables)
                 raise
             if not status:
                 return outputs
@@ -182,12 +182,12 @@ class XlaProgram:
             if host is not None:
                 host.repeat()
 
-    def _finished(self, found: list[Any], compiled: _Compiled, variables: tuple) -> tuple[int, list[Any]]:
-        """Status and outputs of a run. If it did not fail, all variables have their new values.
+    def _finished(self, outcome: list[Any], compiled: _Compiled, variables: tuple) -> tuple[int, list[Any]]:
+        """The status and outputs of a run. If it did not fail, all variables have their new values.
 
-        Those whose arrays were given up have them by now; after a run that failed, these are the old ones.
+        Variables whose arrays were donated have them already; after a run that failed, these equal the old ones.
         """
-        status, arrays = (int(found[-1]), found[:-1]) if compiled.has_status else (0, found)
+        status, arrays = (int(outcome[-1]), outcome[:-1]) if compiled.has_status else (0, outcome)
         outputs = self._behind_tokens(arrays, compiled) if any(compiled.structures) else arrays
         if variables and not status:
             n = len(outputs) - len(variables)
@@ -196,18 +196,18 @@ class XlaProgram:
         return status, outputs
 
     def _complete(self, inputs: Sequence[Any], arrays: list[Any]) -> bool:
-        """Puts arrays where there is none on the device yet; whether some of them are 64 bits wide, on the host."""
+        """Puts missing arrays on the device; returns whether some are 64 bits wide and still on the host."""
         wide = False
         for k, array in enumerate(arrays):
             if array is None or array is _SEEN:
                 x = inputs[k]
-                # Elements of a tensor that comes once are taken from where they are. What comes again is put there.
+                # A tensor that is used once is read from the host's memory. If it is used again, it is put on the device.
                 if array is None and self._on_one_cpu and not isinstance(x, _core.Variable):
                     arrays[k] = value = array_of(x)
                     wide |= value.dtype.itemsize >= 8
                     _core.put_on_device(x, _SEEN)
                 else:
-                    # The array may be the memory of the tensor; it must not hold the tensor, which will hold it.
+                    # The array may share the tensor's memory; it must not refer to the tensor, which will refer to it.
                     value = array_of(read(x) if isinstance(x, _core.Variable) else _alias(x))
                     with enable_x64(True):
                         arrays[k] = jax.device_put(value, self._place)
@@ -220,7 +220,7 @@ class XlaProgram:
 
     @staticmethod
     def _raise(e: Exception, host: HostRun | None) -> NoReturn:
-        """Raises what a run has ended with, in terms of TensorFlow's errors."""
+        """Raises the error of a run as one of TensorFlow's."""
         if host is not None and host.raised is not None:
             raise host.raised from None
         text = str(e)
@@ -230,9 +230,9 @@ class XlaProgram:
     def _repeated_natively(
         self, inputs: Sequence[Any], compiled: _Compiled, streams: list[Any], host: HostRun | None
     ) -> list[Any]:
-        """Raises what native code says of these inputs; or its results, where rounding alone has made the difference.
+        """Raises native code's error for these inputs; or returns its results, if only rounding made the difference.
 
-        What was drawn stays as it was, and what had an effect does not happen again, unless it is in a loop or branch.
+        Random streams are not drawn again, and side effects do not happen again, unless they are in a loop or branch.
         """
         if self._native is None:
             effects = [
@@ -247,13 +247,13 @@ class XlaProgram:
             self._native = NATIVE.program(part), bool(effects)
         program, has_effects = self._native
         done = [x for results in host.results for x in results] if host is not None and has_effects else []
-        found = program.run([*map(read, inputs), *map(tensor_of, (*streams, *done))])
+        outputs = program.run([*map(read, inputs), *map(tensor_of, (*streams, *done))])
         if any(compiled.structures):
             raise errors.InternalError(
                 None, None, "an XLA program found something that native code would refuse, and native code did not."
             )  # fmt: skip
         with enable_x64(True):
-            return [jax.device_put(array_of(x), self._place) for x in found]
+            return [jax.device_put(array_of(x), self._place) for x in outputs]
 
     # ---- compiling ------------------------------------------------------------------------------
 
@@ -270,8 +270,8 @@ class XlaProgram:
 
     def _compile(self, tokens: dict[int, Residuals], room: int) -> _Compiled:
         structures: list[Any] = []
-        found: dict[str, bool] = {}
-        # In the place of a token come the arrays of the residuals that it stands for.
+        facts: dict[str, bool] = {}
+        # The arrays of residuals take the place of their token.
         specs: list[Any] = []
         starts: list[int] = []
         for k, v in enumerate(self.graph.inputs):
@@ -289,7 +289,7 @@ class XlaProgram:
             ]
             number = flat[end] if self._hosted else 0
             outputs, status = self.translation.run(given, flat[n:end], room, number)
-            found["status"] = status is not None
+            facts["status"] = status is not None
             if status is not None:
                 for k, i in enumerate(self._updates):
                     if i >= 0:
@@ -312,7 +312,7 @@ class XlaProgram:
                 keep_unused=True,
             )
             call = direct_call(jitted.lower(*specs).compile())
-        compiled = _Compiled(call, room, found["status"], list(structures))
+        compiled = _Compiled(call, room, facts["status"], list(structures))
         sizes = [1 if structure is None else structure.num_leaves for structure in structures]
         places = {i: sum(sizes[:k]) for k, i in enumerate(self._updates)}
         compiled.given_up = [(i, starts[i], places[i]) for i in self._donated]
@@ -321,16 +321,16 @@ class XlaProgram:
         return compiled
 
     def _taken(self, tokens: dict[int, Residuals]) -> Any:
-        """Where inputs are, as `jax.jit` wants to know it."""
+        """The shardings of the inputs, for `jax.jit`."""
         return self._place
 
     def _given(self) -> Any:
-        """Where outputs will be; None leaves it to XLA."""
+        """The shardings of the outputs; None leaves them to XLA."""
         return self._place
 
     @staticmethod
-    def _behind_tokens(found: list[Any], compiled: _Compiled) -> list[Any]:
-        left = iter(found)
+    def _behind_tokens(arrays: list[Any], compiled: _Compiled) -> list[Any]:
+        left = iter(arrays)
         return [
             next(left) if structure is None else Residuals.take(left, structure)
             for structure in compiled.structures
@@ -338,12 +338,12 @@ class XlaProgram:
 
 
 def _to_the_end(run: Iterable[Any]) -> list[Any]:
-    """The results of a run, when all that it does on the host is done."""
+    """The results of a run, when all its work on the host is done."""
     with enable_x64(True):
-        found = list(run)
-        jax.block_until_ready(found)
+        results = list(run)
+        jax.block_until_ready(results)
         jax.effects_barrier()
-    return found
+    return results
 
 
 def _alias(tensor: Any) -> Any:

@@ -1,8 +1,8 @@
-"""What a loop keeps for its gradient, on XLA: buffers with a row for each iteration, found by a token.
+"""The residuals of a loop on XLA: buffers with a row for each iteration, identified by a token.
 
-In a graph, the residuals of a loop are one number, the token, that the loop gives and its gradient takes. Natively it is
-the number of a list in the core. Here the token *is* the buffers: a `Token` inside of a program, and where it leaves
-one and enters another, a `Residuals` in the place of the array of a tensor.
+In a graph, the residuals of a loop are one number, the token, which the loop returns and its gradient takes.
+Natively it is the number of a list in the core. Here the token *is* the buffers: a `Token` inside a program, and a
+`Residuals` between programs, in place of a tensor's array.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Token(NamedTuple):
     """The residuals of a loop that ran `count` times."""
 
     count: Any
-    rows: tuple  # a tensor with as many rows as there is room; tokens of loops inside have such tensors, too
+    rows: tuple  # tensors with a row for each iteration that there is room for; also in tokens of inner loops
 
 
 class OneOf(NamedTuple):
-    """What the branches of a program keep in one place: tokens of loops of their own, or numbers. One of them ran."""
+    """The values that branches of a program keep at one place: tokens of their own loops, or numbers. One of them ran."""
 
-    parts: tuple  # for each branch what it keeps; zeros, but for the one that ran
+    parts: tuple  # for each branch, its values; zeros except for the branch that ran
 
 
 TOKENS = Token, OneOf
@@ -52,30 +52,30 @@ class Residuals:
 
     @staticmethod
     def take(arrays: Iterator[Any], structure: Any) -> Residuals:
-        """From the next of the arrays, as many as it needs."""
+        """Built from the next of the arrays, as many as it needs."""
         return Residuals([next(arrays) for _ in range(structure.num_leaves)], structure)
 
     @property
     def size(self) -> int:
-        """How many arrays it is."""
+        """The number of its arrays."""
         return len(self.arrays)
 
     @property
     def kind(self) -> tuple:
-        """What a program that takes it depends on."""
+        """The key for programs that take it."""
         return self.structure, tuple((s.shape, s.dtype) for s in self.specs)
 
     def unflatten(self, arrays: Sequence[Any]) -> Token:
-        """Such a token of other arrays."""
+        """A token of the same structure with other arrays."""
         return jax.tree.unflatten(self.structure, arrays)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """To somebody who looks, a token is a number without a meaning."""
+        """As an array, a token is a number without meaning."""
         return np.zeros((), np.int64)
 
 
 def native_token(count: Any, rows: Sequence[Any]) -> Any:
-    """The native token of such residuals, as tensors: that of a loop which gives them, row by row."""
+    """The native token for these residuals, given as tensors: that of a loop which returns them row by row."""
     kinds = [((), int32._code), ((), int32._code), *((tuple(r.shape), r.dtype._code) for r in rows)]
 
     def program(keeps: bool) -> Any:

@@ -1,10 +1,10 @@
 """A graph as a function of JAX arrays.
 
-Nodes of the op table go through `lowering.py`. A callback that XLA can express names its function by `xla=`, as rows
-do (`engines/xla/ops/control.py`); random streams that a graph draws become inputs, drawn on the host before
-each run. Everything else runs on the host, natively, in the middle of the program, and the log names it once.
+Nodes of the op table go through `lowering.py`. A callback that XLA can express names its function by `xla=`, as
+rows do (`engines/xla/ops/control.py`); random streams become inputs, drawn on the host before each run. Everything
+else runs natively on the host, in the middle of the program, and the log names it once.
 
-Beside the results there is a status, if anything can go wrong: bits that say that native code would have refused
+If anything can go wrong, there is a status beside the results: its bits say that native code would have refused
 something (an index out of range), or that a loop had no room for its residuals. `program.py` acts on it.
 """
 
@@ -31,11 +31,11 @@ _told: set[tuple[str, Any]] = set()
 
 
 class Translation:
-    """What a graph computes, as a function that JAX can trace.
+    """The computation of a graph, as a function that JAX can trace.
 
     Attributes:
-      draws: the nodes whose results are drawn on the host before a run, and are inputs behind those of the graph.
-      on_host: the names of what runs on the host in the middle of a run.
+      draws: the nodes whose results are drawn on the host before a run; they are inputs after those of the graph.
+      on_host: the names of nodes that run on the host in the middle of a run.
     """
 
     def __init__(self, graph: Graph, hoists: bool = True) -> None:
@@ -50,9 +50,9 @@ class Translation:
         """The outputs, and the status: None if nothing can go wrong.
 
         Args:
-          streams: what was drawn for this run.
-          room: how many iterations of a loop may leave residuals.
-          number: of the run, for what runs on the host (host.py).
+          streams: the streams drawn for this run.
+          room: how many iterations of a loop there is room for.
+          number: the number of the run, for calls on the host (host.py).
         """
         within = Run(self, room, number)
         values: dict[Value, Any] = dict(zip(self.graph.inputs, inputs, strict=True))
@@ -118,20 +118,20 @@ class Run:
         self.room = room
         self.number = number
         self._translation = translation
-        self._conditions: list[Any] = []  # that native code relies on
+        self._conditions: list[Any] = []  # conditions that native code relies on
         self._bits: list[Any] = []
 
     def check(self, condition: Any) -> None:
-        """Native code would raise where an element of `condition` is False."""
+        """Notes that native code would raise where an element of `condition` is False."""
         self._conditions.append(jnp.all(condition))
 
     def note(self, status: Any) -> None:
-        """The status of a part; None says nothing."""
+        """Adds the status of a part; None means no status."""
         if status is not None:
             self._bits.append(status)
 
     def status(self) -> Any:
-        """All that was noted."""
+        """The combined status."""
         bits = list(self._bits)
         if self._conditions:
             fine = functools.reduce(jnp.logical_and, self._conditions)
@@ -139,13 +139,13 @@ class Run:
         return functools.reduce(jnp.bitwise_or, bits) if bits else None
 
     def inner(self, graph: Graph) -> Callable[[Sequence[Any]], tuple[list[Any], Any]]:
-        """The graph of a branch or of the body of a loop: a function that gives its outputs and its status."""
+        """The graph of a branch or loop body, as a function that returns its outputs and its status."""
         inner = self._translation.inside(graph)
         return lambda xs: inner.run(list(xs), (), self.room, self.number)
 
 
 def runs_on_host(graph: Graph) -> bool:
-    """Whether a part of a graph, or of the graphs in it, has no lowering; random streams at the top do not count."""
+    """Whether a part of a graph, or of its inner graphs, has no lowering; random streams at the top do not count."""
     return any(not _is_drawn(node) and _needs_host(node) for node in graph.nodes)
 
 
@@ -167,13 +167,13 @@ def _with_tokens(
 ) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
     """A function of the arrays of residuals in place of the tokens, and these arrays.
 
-    Residuals of loops inside of the loop stay behind: what runs on the host needs none of them.
+    Residuals of inner loops are not passed: code on the host needs none of them.
     """
     flat: list[Any] = []
     places: list[int | slice] = []
 
     def number(x: Any) -> Any:
-        """In place of a token."""
+        """A number in place of a token."""
         return jnp.zeros(jax.tree.leaves(x)[0].shape[:1], jnp.int64) if isinstance(x, TOKENS) else x
 
     for x in operands:

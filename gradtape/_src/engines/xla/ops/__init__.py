@@ -1,1 +1,2 @@
-"""Lowerings of rows that take more than one function of JAX, in files named as those of `gradtape/_src/ops`."""
+"""Lowerings of rows that need more than one JAX function, in files with the names of those in
+`gradtape/_src/ops`."""

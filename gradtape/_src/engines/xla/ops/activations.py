@@ -28,7 +28,7 @@ def sigmoid_grad(out: Any, g: Any) -> Any:
 
 
 def _normal_below(x: Any) -> Any:
-    """The probability that a standard normal number is below `x`: from its tail, which keeps its digits."""
+    """The probability that a standard normal number is below `x`, from its tail, which preserves precision."""
     return lax.erfc(x * -math.sqrt(0.5)) / 2
 
 

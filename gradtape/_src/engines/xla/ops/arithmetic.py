@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-_WHOLE = 64  # complex powers with a whole exponent up to here are products
+_WHOLE = 64  # complex powers with integer exponents up to this are products
 
 
 def _is_float(x: Any) -> bool:
@@ -46,13 +46,13 @@ def mul_no_nan(x: Any, y: Any) -> Any:
 
 
 def divisor(x: Any, *, check: Callable[[Any], None]) -> Any:
-    """`x`, without a zero in it. Where there is one the result is not used; 1 can be divided by."""
+    """`x` without zeros. Where there is a zero, the result is not used, so it is replaced by 1."""
     check(x != 0)
     return jnp.where(x == 0, 1, x)
 
 
 def exponent(x: Any, *, check: Callable[[Any], None]) -> Any:
-    """`x`, without a negative number in it."""
+    """`x` without negative numbers."""
     check(x >= 0)
     return x
 
@@ -63,7 +63,7 @@ def truncatediv(x: Any, y: Any) -> Any:
 
 
 def truncatemod(x: Any, y: Any) -> Any:
-    """What `truncatediv` leaves."""
+    """The remainder of `truncatediv`."""
     return lax.rem(*jnp.broadcast_arrays(x, y))
 
 
@@ -76,7 +76,7 @@ def floordiv(x: Any, y: Any) -> Any:
 
 
 def floormod(x: Any, y: Any) -> Any:
-    """What `floordiv` leaves."""
+    """The remainder of `floordiv`."""
     rest = truncatemod(x, y)
     return jnp.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
 
@@ -108,7 +108,7 @@ def _product(x: Any, count: Any, bits: int) -> Any:
 
 
 def _complex_power(x: Any, y: Any) -> Any:
-    """Whole exponents by products: exact where exp(y log(x)) is not."""
+    """Integer exponents by products, which is exact where exp(y log(x)) is not."""
     p = jnp.real(y)
     whole = (jnp.imag(y) == 0) & (p == jnp.round(p)) & (jnp.abs(p) <= _WHOLE)
     count = jnp.where(whole, jnp.abs(p), 0).astype(jnp.int32)

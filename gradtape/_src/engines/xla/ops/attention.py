@@ -1,4 +1,4 @@
-"""Scaled dot-product attention on XLA: its products, with the exponentials between them."""
+"""Scaled dot-product attention on XLA: its two products, with softmax between them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jax import Array, lax
 def attention(q: Array, k: Array, v: Array, bias: Array, scale: float, causal: bool) -> tuple[Array, Array]:
     """`softmax(scale q k' + bias) v`, and the logarithms of the sums of exponentials.
 
-    A query that may look at nothing gives zeros.
+    A query that may not attend to any key gives zeros.
     """
     scores = _scores(q, k, bias, scale, causal)
     high = jnp.max(scores, -1, keepdims=True, initial=-jnp.inf)
@@ -36,7 +36,7 @@ def attention_grad(
 
 def _scores(q: Array, k: Array, bias: Array, scale: float, causal: bool) -> Array:
     scores = jnp.matmul(_wide(q), _transposed(_wide(k))) * scale
-    if bias.ndim:  # a number stands for none
+    if bias.ndim:  # a scalar means no bias
         scores = scores + _wide(bias)
     if causal:
         query, key = (lax.broadcasted_iota(jnp.int32, scores.shape[-2:], axis) for axis in (0, 1))

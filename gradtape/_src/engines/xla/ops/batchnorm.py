@@ -1,4 +1,4 @@
-"""Normalisation by moments on XLA: rows by themselves, and channels over the batch."""
+"""Normalisation by moments on XLA: of rows, and of channels over the batch."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ def _others(x: Array, axis: int) -> tuple[int, ...]:
 
 
 def _channel(y: Array, x: Array, axis: int) -> Array:
-    """One number a channel in a shape that broadcasts with `x`."""
+    """One number per channel, in a shape that broadcasts with `x`."""
     return y.reshape([-1 if i == axis else 1 for i in range(x.ndim)])

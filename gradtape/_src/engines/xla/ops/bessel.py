@@ -1,7 +1,8 @@
 """Bessel functions of order 0 and 1 of float64 arrays on XLA, by integrals and series instead of tables of digits.
 
-J and Y up to 20 are trapezoidal sums over the angle in Bessel's integral, which is periodic: with n nodes they are exact but
-for Bessel functions of order 2n. From 20 on Hankel's expansion has terms below 1e-17 before they grow.
+J and Y up to 20 are trapezoidal sums over the angle in Bessel's integral, which is periodic: with n nodes they are
+exact except for Bessel functions of order 2n. From 20 on, the terms of Hankel's expansion fall below 1e-17 before
+they grow.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _FAR = 20.0
 
 # ---- J and Y ----
 
-# The integrand has the period pi and is even around pi / 2: 28 nodes stand for 56.
+# The integrand has the period pi and is even around pi / 2, so 28 nodes do the work of 56.
 _COUNT = 28
 _ANGLES = math.pi * (np.arange(_COUNT) + 0.5) / (2 * _COUNT)
 _SINES = np.sin(_ANGLES)
@@ -55,7 +56,7 @@ def _hankel(order: int, terms: int = 24) -> list[float]:
 
 
 def _far(order: int, x: Any, second: bool) -> Any:
-    """sqrt(2 / (pi x)) (P cos(phase) - Q sin(phase)), or the same of a quarter turn later: J or Y."""
+    """sqrt(2 / (pi x)) (P cos(phase) - Q sin(phase)), or the same a quarter turn later: J or Y."""
     square, p, q = 1 / (x * x), jnp.zeros_like(x), jnp.zeros_like(x)
     coefficients = _hankel(order)
     for k in range(len(coefficients) - 2, -1, -2):

@@ -9,7 +9,7 @@ from jax import lax
 
 
 def cast(x: Any, dtype: Any, *, results: list[Any]) -> Any:
-    """`x` in another element type; what does not fit into an integer becomes the nearest that does, NaN 0."""
+    """`x` in another element type; numbers that do not fit into an integer become the nearest that does, NaN 0."""
     to = results[0].dtype
     if to == jnp.bool_:
         return x != 0
@@ -19,7 +19,7 @@ def cast(x: Any, dtype: Any, *, results: list[Any]) -> Any:
 
 
 def bitcast(x: Any, dtype: Any, *, results: list[Any]) -> Any:
-    """The same bits in another type. XLA refuses complex numbers: they are their two parts."""
+    """The same bits in another type. XLA does not support complex numbers, so they are cast as two parts."""
     to = results[0].dtype
     if jnp.iscomplexobj(x):
         parts = jnp.stack([jnp.real(x), jnp.imag(x)], -1)

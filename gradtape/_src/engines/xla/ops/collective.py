@@ -1,4 +1,4 @@
-"""Exchanges between replicas on XLA: a graph that runs on several devices at once, and what its replicas do together."""
+"""Collectives on XLA: a graph that runs on several devices at once, and the exchanges between its replicas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REPLICA = "replica"  # the axis of devices
 
 
 def replicated(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
-    """A graph on each device of a mesh: some operands have a row for each, the others are the same for all."""
+    """Runs a graph on each device of a mesh: some operands have a row for each, the others are the same for all."""
     n, rows = op.count, op.rows
     stacked = [jnp.stack(operands[k * n : (k + 1) * n]) for k in range(rows)]
     shared = operands[rows * n :]
@@ -49,12 +49,12 @@ def _sum(x: Any) -> Any:
 
 
 def all_gather(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
-    """The values of all replicas one after the other."""
+    """The values of all replicas, concatenated."""
     return [lax.all_gather(x, REPLICA, axis=op.axis, tiled=True) for x in operands]
 
 
 def reduce_scatter(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
-    """Sums over replicas, of which each one has its own part."""
+    """Sums over replicas, of which each keeps its own part."""
     return [lax.psum_scatter(x, REPLICA, scatter_dimension=op.axis, tiled=True) for x in operands]
 
 
@@ -64,7 +64,7 @@ def broadcast(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
 
 
 def reduce_to(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
-    """Sums over replicas in one of them, zero in the others."""
+    """Sums over replicas on one of them, zero on the others."""
     return [jnp.where(_is(op.root), _sum(x), jnp.zeros_like(x)) for x in operands]
 
 
@@ -73,7 +73,7 @@ def _is(replica: int) -> Any:
 
 
 def same(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
-    """The operands; native code would raise where replicas have different ones."""
+    """The operands; native code would raise if replicas have different ones."""
     for x in operands:
         value = x.astype(jnp.int32) if x.dtype == jnp.bool_ else x
         parts = (jnp.real(value), jnp.imag(value)) if jnp.iscomplexobj(value) else (value,)

@@ -1,6 +1,6 @@
 """Callbacks of graphs on XLA: barriers, branches, loops and their gradients.
 
-A lowering of a callback takes the op, its operands, and the run that it is a part of (`translate.Run`).
+The lowering of a callback takes the op, its operands, and the run that it is part of (`translate.Run`).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ def barrier(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
 
 
 def branches(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
-    """One of several graphs."""
+    """Runs one of several graphs."""
     which, *given = operands
     count = len(op.functions)
 
     def mine(xs: list[Any], k: int) -> list[Any]:
-        """The inputs of a branch: of another op's residuals, those that belong to this branch."""
+        """The inputs of a branch; from residuals of another op, those that belong to this branch."""
         return [x.parts[k] if isinstance(x, OneOf) and len(x.parts) == count else x for x in xs]
 
     parts = [Part(within, f.graph, mine(given, k)) for k, f in enumerate(op.functions)]
-    # Branches keep residuals in the same places. Where these are tokens, they need not be alike.
+    # Branches keep residuals at the same places. If these are tokens, they may differ.
     columns = list(zip(*(part.outputs for part in parts), strict=True))
 
     def alike(k: int, xs: list[Any]) -> tuple[list[Any], Any]:
@@ -59,7 +59,7 @@ def branches(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
 
 
 class Part:
-    """A graph inside an op: `part(xs)` gives its outputs and its status, which is zero if nothing can go wrong."""
+    """A graph inside an op: `part(xs)` returns its outputs and its status, which is zero if nothing can go wrong."""
 
     def __init__(self, within: Run, graph: Any, xs: Sequence[Any]) -> None:
         self._run = within.inner(graph)
@@ -79,13 +79,13 @@ def _zeros(model: Any) -> Any:
 
 
 def loop(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
-    """A graph as often as its condition holds."""
+    """Runs a graph as long as its condition holds."""
     carry, _, _, _ = _iterate(op, operands, within, 0)
     return carry
 
 
 def loop_with_residuals(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
-    """The same, with what its gradient will need of each iteration."""
+    """The same, with the residuals of each iteration for its gradient."""
     most = most_iterations(op, operands)
     carry, go, count, rows = _iterate(op, operands, within, within.room if most is None else max(most, 1))
     if most is None:
@@ -94,10 +94,10 @@ def loop_with_residuals(op: Any, operands: list[Any], within: Run) -> Sequence[A
 
 
 def most_iterations(op: Any, operands: Sequence[Any]) -> int | None:
-    """How often a loop can run at most, if it counts to a number that is known; None otherwise."""
+    """The largest number of iterations of a loop, if it counts to a known number; None otherwise."""
     cond, body = (simplify(f.graph, final=True) for f in (op.cond, op.body))
     bounds = []
-    # Whatever else holds, a loop ends when one of the conditions that stand together does not hold.
+    # A loop ends as soon as one of the conditions joined by "and" does not hold.
     todo = [cond.outputs[0]]
     while todo:
         node = todo.pop().node
@@ -112,7 +112,7 @@ def most_iterations(op: Any, operands: Sequence[Any]) -> int | None:
 
 
 def _count_to(low: Any, high: Any, cond: Any, body: Any, n: int, operands: Sequence[Any]) -> int | None:
-    """How often `low`, a variable of the loop that grows by a constant, is below `high`, which does not change."""
+    """How long `low`, a loop variable that grows by a constant, is below `high`, which does not change."""
     place = cond.inputs.index(low) if low in cond.inputs else n
     if place >= n or isinstance(operands[place], jax.core.Tracer | Token):
         return None
@@ -133,7 +133,7 @@ def _count_to(low: Any, high: Any, cond: Any, body: Any, n: int, operands: Seque
 
 
 def _iterate(op: Any, operands: list[Any], within: Run, room: int) -> tuple[list[Any], Any, Any, tuple]:
-    """What a loop ends with: its variables, whether it would go on, how often it ran, and the residuals."""
+    """The results of a loop: its variables, whether it would go on, its number of iterations, and the residuals."""
     n = op.n
     start, constants = operands[:n], operands[n:]
     start = [x if isinstance(x, TOKENS) else jnp.asarray(x) for x in start]
@@ -162,7 +162,7 @@ def _iterate(op: Any, operands: list[Any], within: Run, room: int) -> tuple[list
 
 
 def loop_gradient(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
-    """The iterations last to first: cotangents of the variables, sums of those of the constants."""
+    """The iterations, last to first: cotangents of the variables, sums of those of the constants."""
     token, *rest = operands
     n, width = len(op.marks), len(op.state)
     given, cotangents = rest[:n], rest[n:]
@@ -181,7 +181,7 @@ def loop_gradient(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
         k, values, status = state
         k = k - 1
         outputs, more = step([*row(k), *values[:width], *constants])
-        # Gradients of some rows: values, and the rows they belong to.
+        # Sparse gradients: values, and the rows they belong to.
         parts = zip(values[width:], outputs[width::2], outputs[width + 1 :: 2], strict=True)
         return k, [*outputs[:width], *(total.at[at].add(part) for total, part, at in parts)], status | more
 
@@ -192,7 +192,7 @@ def loop_gradient(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
 
 
 def rows(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
-    """A graph for each row of the marked operands."""
+    """Runs a graph for each row of the marked operands."""
     marked = [x for x, m in zip(operands, op.marks, strict=True) if m]
 
     def given(row: Sequence[Any]) -> list[Any]:

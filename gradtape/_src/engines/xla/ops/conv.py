@@ -1,4 +1,4 @@
-"""Convolutions on XLA: one of its op, with axes, strides and paddings in other places for the two transposes.
+"""Convolutions on XLA: one XLA op, with axes, strides and paddings permuted for the two transposes.
 
 Images are `[n, spatial..., channels]` and filters `[k..., channels of a group, results]`.
 """
@@ -24,7 +24,7 @@ def conv(x: Array, w: Array, strides: Ints, dilations: Ints, paddings: Ints) -> 
 
 
 def conv_input(g: Array, w: Array, sizes: Ints, strides: Ints, dilations: Ints, paddings: Ints) -> Array:
-    """The gradient with respect to the images: `g` with zeros between its pixels, and filters turned round."""
+    """The gradient with respect to the images: `g` with zeros between its pixels, convolved with reversed filters."""
     *spatial, channels = sizes
     kernel, s = w.shape[:-2], _SPATIAL[len(strides)]
     groups = channels // w.shape[-2]
@@ -48,7 +48,7 @@ def conv_input(g: Array, w: Array, sizes: Ints, strides: Ints, dilations: Ints, 
 
 
 def conv_filter(x: Array, g: Array, sizes: Ints, strides: Ints, dilations: Ints, paddings: Ints) -> Array:
-    """The gradient with respect to the filters: images and `g` with the places of n and channels exchanged."""
+    """The gradient with respect to the filters: images convolved with `g`, with n and channels exchanged."""
     *kernel, channels = sizes
     if not g.size:
         return jnp.zeros((*sizes, g.shape[-1]), g.dtype)

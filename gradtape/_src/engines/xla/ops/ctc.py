@@ -1,7 +1,7 @@
 """Connectionist temporal classification on XLA: the forward algorithm, in logarithms, over all examples at once.
 
-What native code gets from the backward algorithm (the derivative of the loss by the logits) and from dual numbers (the
-derivative of that) JAX derives from the forward one.
+Native code uses the backward algorithm for the derivative of the loss with respect to the logits, and dual numbers
+for the derivative of that. Here JAX derives both from the forward algorithm.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-_NEVER = -1e30  # the logarithm of 0, with which one can still compute
+_NEVER = -1e30  # stands for the logarithm of 0, but is finite
 
 
 def ctc_loss(
@@ -80,17 +80,17 @@ def _forward(x: Any, labels: Any, label_length: Any, logit_length: Any, blank: i
     used = states <= 2 * label_length[:, None]
     spelled = jnp.pad(labels, ((0, 0), (0, 1)))[:, states // 2]
     label = jnp.where(used & (states % 2 == 1), spelled, blank).astype(jnp.int32)
-    # A path may jump over the blank between two labels unless they are equal.
+    # A path may skip the blank between two labels unless they are equal.
     jumps = (states % 2 == 1) & (label != _shifted(label, 2, -1)) & (states >= 3)
     emitted = jnp.take_along_axis(jax.nn.log_softmax(x), jnp.broadcast_to(label, (steps, *label.shape)), 2)
     emitted = jnp.maximum(jnp.where(used, emitted, _NEVER), _NEVER)
 
-    def advance(carry: tuple[Any, Any], now: tuple[Any, Any]) -> tuple[tuple[Any, Any], None]:
-        (a, total), (t, emit) = carry, now
+    def advance(carry: tuple[Any, Any], frame: tuple[Any, Any]) -> tuple[tuple[Any, Any], None]:
+        (a, total), (t, emit) = carry, frame
         jumped = jnp.where(jumps, _shifted(a, 2, _NEVER), _NEVER)
         reached = _log_sum(jnp.stack([a, _shifted(a, 1, _NEVER), jumped]), 0) + emit
         reached = jnp.maximum(reached, _NEVER)
-        # The largest becomes 0. As it is added to the total, the derivative need not know of it.
+        # The largest becomes 0. It is added to the total, so the derivative can ignore it.
         most = lax.stop_gradient(jnp.max(reached, 1))
         inside = t < logit_length
         a = jnp.where(inside[:, None], jnp.maximum(reached - most[:, None], _NEVER), a)
@@ -110,5 +110,5 @@ def _log_sum(x: Any, axis: int) -> Any:
 
 
 def _shifted(x: Any, by: int, value: float) -> Any:
-    """What is `by` states before each one."""
+    """The value `by` states before each one."""
     return jnp.pad(x, ((0, 0), (by, 0)), constant_values=value)[:, : x.shape[1]]

@@ -29,6 +29,6 @@ def band_part(x: Array, num_lower: int, num_upper: int) -> Array:
 
 
 def _above(rows: int, columns: int) -> Array:
-    """How far each place of a matrix is above the main diagonal."""
+    """How far each element of a matrix is above the main diagonal."""
     i, j = (lax.broadcasted_iota(jnp.int32, (rows, columns), axis) for axis in (0, 1))
     return j - i

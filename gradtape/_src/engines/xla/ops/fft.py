@@ -1,4 +1,4 @@
-"""Fourier transforms on XLA, without the division that NumPy's inverse has, and overlapping frames."""
+"""Fourier transforms on XLA, without the division in NumPy's inverse, and overlapping frames."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def irfft(x: Any, length: int, scale: float, *, results: list[Any]) -> Any:
 
 
 def _places(count: int, length: int, step: int) -> Any:
-    """Where each element of each frame is."""
+    """The position of each element of each frame."""
     return np.arange(count)[:, None] * step + np.arange(length)
 
 
 def frames(x: Any, length: int, step: int, count: int) -> Any:
-    """Frames of the last axis, each `step` after the one before."""
+    """Frames of the last axis, `step` elements apart."""
     return x[..., _places(count, length, step)]
 
 
 def overlap_add(x: Any, step: int, size: int) -> Any:
-    """The sum of frames, each `step` after the one before."""
+    """The sum of frames that are `step` elements apart."""
     count, length = x.shape[-2:]
     return jnp.zeros((*x.shape[:-2], size), x.dtype).at[..., _places(count, length, step)].add(x)

@@ -1,4 +1,4 @@
-"""Images on XLA: the rows of `gradtape/image`, products with band matrices and points between pixels."""
+"""Images on XLA: the rows of `gradtape/image`, products with band matrices, and sampling between pixels."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from jax import Array, lax
 from gradtape._src.engines.xla.ops.indexed import inside
 
 _Check = Callable[[Any], None]
-_WRITTEN_OUT = 16  # elements of a row of a band matrix; with more of them a program would be long
+_WRITTEN_OUT = 16  # elements in a row of a band matrix; longer rows would make long programs
 
 
 def resample(x: Array, places: Array, rows: Array, columns: Array, *back: Array, check: _Check) -> Array:
-    """Images times a band matrix along their height and one along their width, of which the bands are given."""
+    """Images times a band matrix along the height and one along the width, both given by their bands."""
     for axis, at, weights in ((1, places[: rows.shape[0]], rows), (2, places[rows.shape[0] :], columns)):
         check(inside(at, x.shape[axis] - weights.shape[1] + 1))
         check(at[1:] >= at[:-1])
@@ -25,9 +25,9 @@ def resample(x: Array, places: Array, rows: Array, columns: Array, *back: Array,
 
 
 def _banded(x: Array, axis: int, at: Array, weights: Array) -> Array:
-    """The product of images and a matrix that has row i of `weights` from place `at[i]` on, along an axis.
+    """The product of images and a matrix whose row i has `weights[i]` from column `at[i]` on, along an axis.
 
-    A band of a few elements is a sum of pixels (5 ms where the product takes 130: eight images from 224 to 448 pixels).
+    A band of a few elements is a sum of pixels (5 ms, the product 130: eight images from 224 to 448 pixels).
     """
     taps = at[:, None] + jnp.arange(weights.shape[1], dtype=at.dtype)
     if weights.shape[1] <= _WRITTEN_OUT:
@@ -39,7 +39,7 @@ def _banded(x: Array, axis: int, at: Array, weights: Array) -> Array:
         return reduce(jnp.add, parts)
     hot = taps[..., None] == jnp.arange(x.shape[axis], dtype=at.dtype)
     matrix = jnp.sum(jnp.where(hot, weights[..., None], 0), 1)
-    # In full precision: accelerators would round pixels to 10 bits.
+    # In full precision: accelerators would round pixels to 10 bits of mantissa.
     form = "nhwc,oh->nowc" if axis == 1 else "nhwc,ow->nhoc"
     return jnp.einsum(form, x, matrix, precision=lax.Precision.HIGHEST)
 
@@ -49,7 +49,7 @@ def _banded(x: Array, axis: int, at: Array, weights: Array) -> Array:
 
 
 def sample_grid(x: Array, at: Array, ys: Array, xs: Array, dy: bool, dx: bool, *, check: _Check) -> Array:
-    """Images at the points (ys, xs) of grids, or the slopes there."""
+    """The values, or slopes, of images at the points (ys, xs) of grids."""
     check(inside(at, x.shape[0]))
     out = jnp.zeros((*ys.shape, xs.shape[1], x.shape[3]), x.dtype)
     for places, weights in _corners(at, ys, xs, x.shape, dy, dx):
@@ -79,9 +79,9 @@ def _corners(
 
 
 def _neighbours(points: Array, size: int, slope: bool) -> list[tuple[Array, Array]]:
-    """The pixels below and above each point along an axis, and how much of them it has; nothing outside."""
-    known = (points >= 0) & (points <= size - 1)
-    low, high = (jnp.where(known, f(points), 0).astype(jnp.int32) for f in (jnp.floor, jnp.ceil))
+    """The pixels below and above each point along an axis, and their weights, which are zero outside."""
+    inside = (points >= 0) & (points <= size - 1)
+    low, high = (jnp.where(inside, f(points), 0).astype(jnp.int32) for f in (jnp.floor, jnp.ceil))
     part = jnp.ones_like(points) if slope else points - low
     rest = -part if slope else 1 - part
-    return [(low, jnp.where(known, rest, 0)), (high, jnp.where(known, part, 0))]
+    return [(low, jnp.where(inside, rest, 0)), (high, jnp.where(inside, part, 0))]

@@ -1,7 +1,7 @@
 """Gather and scatter on XLA.
 
-XLA moves an index that is out of range to the edge, or leaves its update out. Natively it is refused: so each op checks
-its indices first, and may then say that they are in range.
+XLA moves an index that is out of range to the edge, or drops its update. Native code refuses it, so each op checks
+its indices first, and may then declare them to be in range.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def inside(indices: Array, limit: Any) -> Array:
 def gather(
     x: Array, indices: Array, axis: int, batch_dims: int = 0, *, results: _Specs, check: _Check
 ) -> Array:
-    """The slices at `indices` along `axis`; the first `batch_dims` axes go together."""
+    """The slices at `indices` along `axis`; the first `batch_dims` axes are batch axes."""
     batch_dims += indices.ndim if batch_dims < 0 else 0
     check(inside(indices, x.shape[axis]))
-    if not x.size:  # whatever is read, there is nothing to be read
+    if not x.size:  # there is nothing to read
         return jnp.zeros(results[0].shape, x.dtype)
     return _in_batches(batch_dims, partial(_taken, axis=axis - batch_dims))(x, indices)
 
@@ -56,7 +56,7 @@ def scatter_rows_add(values: Array, indices: Array, shape: Sequence[int], *, che
 
 
 def take_along(x: Array, indices: Array, axis: int, *, results: _Specs, check: _Check) -> Array:
-    """For each place of `indices` the element there, with the index along `axis` taken from it."""
+    """The element of `x` at each position of `indices`, with the index along `axis` replaced by its value."""
     check(inside(indices, x.shape[axis]))
     if not x.size:
         return jnp.zeros(results[0].shape, x.dtype)
@@ -99,7 +99,7 @@ def gather_nd(x: Array, indices: Array, batch_dims: int, *, results: _Specs, che
 
 
 def scatter_nd(indices: Array, updates: Array, shape: Sequence[int], *, check: _Check) -> Array:
-    """Zeros of `shape` with `updates` added at the coordinates; of booleans, one that is true suffices."""
+    """Zeros of `shape` with `updates` added at the coordinates; for booleans, combined by "or"."""
     zeros = jnp.zeros(shape, updates.dtype)
     if updates.dtype == bool:
         return _scattered("max", zeros, indices, updates, check)

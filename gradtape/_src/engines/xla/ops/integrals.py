@@ -23,13 +23,13 @@ def polynomial(coefficients: Iterable[float], x: Any) -> Any:
 
 # ---- Dawson ----
 
-_WIDTH, _REACH = 0.25, 27  # Rybicki's distance of curves, and how far away one has no weight
+_WIDTH, _REACH = 0.25, 27  # the distance of Rybicki's curves, and the distance at which they have no weight
 _DAWSON_NEAR = np.cumprod([1.0, *(-2 / (2 * k + 1) for k in range(1, 18))])
 _DAWSON_FAR = np.cumprod([0.5, *((2 * k - 1) / 2 for k in range(1, 24))])
 
 
 def dawsn(x: Any) -> Any:
-    """The power series, a sum of Gauss curves at odd multiples of a width (Rybicki 1989), an asymptotic series."""
+    """The power series, a sum of Gaussians at odd multiples of a width (Rybicki 1989), an asymptotic series."""
     u = jnp.abs(x)
     near = u * polynomial(_DAWSON_NEAR, jnp.square(jnp.minimum(u, 0.5)))
     some = jnp.clip(u, 0.5, 7)[..., None]

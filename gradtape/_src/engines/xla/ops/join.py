@@ -1,4 +1,4 @@
-"""Taking tensors apart, and sums of several, on XLA."""
+"""Splitting tensors, and sums of several tensors, on XLA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the parts of a value are on a mesh, as an op."""
+"""The sharding of a value over a mesh, as an op."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 
 def constrain(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
-    """The operand, cut over the devices as the op says."""
+    """The operand, sharded over the devices as the op says."""
     return [lax.with_sharding_constraint(operands[0], op.layout)]

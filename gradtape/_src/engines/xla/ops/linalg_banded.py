@@ -1,4 +1,4 @@
-"""Systems with few diagonals on XLA: elimination row by row, over all matrices of a batch at once."""
+"""Banded systems on XLA: elimination row by row, for all matrices of a batch at once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _Row = tuple[Array, Array, Array]
 
 
 def tridiagonal_solve(diagonals: Array, rhs: Array, partial_pivoting: bool, perturb_singular: bool) -> Array:
-    """Solves systems with three diagonals, given as rows, the one above the main one first."""
+    """Solves tridiagonal systems, whose diagonals are given as rows, the upper one first."""
     if not rhs.size:
         return rhs
-    # Row by row: [n, ..., 1] and [n, ..., k]. Places that are not in the matrix are zeros.
+    # Row by row: [n, ..., 1] and [n, ..., k]. Elements outside of the matrix are zero.
     above, main, below = (jnp.moveaxis(diagonals[..., i, :], -1, 0)[..., None] for i in range(3))
     above = above.at[-1].set(0)
     b = jnp.moveaxis(rhs, -2, 0)
@@ -25,7 +25,7 @@ def tridiagonal_solve(diagonals: Array, rhs: Array, partial_pivoting: bool, pert
         return jnp.where(jnp.abs(pivot) < least, 2 * least, pivot) if perturb_singular else pivot
 
     def eliminate(row: _Row, following: tuple[Array, _Row]) -> tuple[_Row, tuple[Array, Array, Array, Array]]:
-        """A row of the triangle, and the next row without its first element."""
+        """A row of the triangle, and the next row with its first element eliminated."""
         low, below_it = following
         third = jnp.zeros_like(low)
         if partial_pivoting:
@@ -39,10 +39,12 @@ def tridiagonal_solve(diagonals: Array, rhs: Array, partial_pivoting: bool, pert
         rest = (below_it[0] - factor * row[1], below_it[1] - factor * third, below_it[2] - factor * row[2])
         return rest, (pivot, row[1], third, row[2])
 
-    def substitute(known: tuple[Array, Array], row: tuple[Array, ...]) -> tuple[tuple[Array, Array], Array]:
+    def substitute(
+        previous: tuple[Array, Array], row: tuple[Array, ...]
+    ) -> tuple[tuple[Array, Array], Array]:
         pivot, second, third, right = row
-        x = (right - second * known[0] - third * known[1]) / pivot
-        return (x, known[0]), x
+        x = (right - second * previous[0] - third * previous[1]) / pivot
+        return (x, previous[0]), x
 
     last, rows = lax.scan(eliminate, (main[0], above[0], b[0]), (below[1:], (main[1:], above[1:], b[1:])))
     x = last[2] / fixed(last[0])
@@ -53,7 +55,7 @@ def tridiagonal_solve(diagonals: Array, rhs: Array, partial_pivoting: bool, pert
 def banded_triangular_solve(
     bands: Array, rhs: Array, lower: bool, adjoint: bool, *, check: Callable[[Any], None]
 ) -> Array:
-    """Solves triangular systems with a band, whose diagonals are rows."""
+    """Solves triangular banded systems, whose diagonals are given as rows."""
     if not rhs.size:
         return rhs
     count, n = bands.shape[-2:]
@@ -68,11 +70,11 @@ def banded_triangular_solve(
     check(diagonals[..., 0, :] != 0)
     rows = jnp.moveaxis(diagonals, -1, 0)[..., None]
 
-    def substitute(known: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
-        """`known` are the results before this one, the nearest first."""
+    def substitute(previous: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+        """`known` holds the previous results, the nearest first."""
         coefficients, right = row
-        x = (right - jnp.sum(coefficients[..., 1:, :] * known, -2)) / coefficients[..., 0, :]
-        return jnp.concatenate([x[..., None, :], known], -2)[..., : count - 1, :], x
+        x = (right - jnp.sum(coefficients[..., 1:, :] * previous, -2)) / coefficients[..., 0, :]
+        return jnp.concatenate([x[..., None, :], previous], -2)[..., : count - 1, :], x
 
     b = jnp.moveaxis(rhs, -2, 0)
     nothing = jnp.zeros((*b.shape[1:-1], count - 1, b.shape[-1]), b.dtype)
@@ -81,5 +83,5 @@ def banded_triangular_solve(
 
 
 def _moved(x: Array, by: int) -> Array:
-    """The last axis moved on by some places, with zeros where nothing comes from."""
+    """The last axis shifted by some elements, filled with zeros."""
     return lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0)] * (x.ndim - 1) + [(by, -by, 0)])

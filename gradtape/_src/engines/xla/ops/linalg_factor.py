@@ -30,7 +30,7 @@ def lu(x: Array, *dtype: Any, results: list[ShapeDtypeStruct], check: _Check) ->
 
 
 def qr(x: Array, full_matrices: bool, *, results: list[ShapeDtypeStruct]) -> tuple[Array, Array]:
-    """A factor with orthonormal columns and one that is upper triangular."""
+    """A factor with orthonormal columns and an upper triangular one."""
     if not x.size:
         return eyes(results[0]), jnp.zeros(results[1].shape, x.dtype)
     q, r = lax.linalg.qr(x, full_matrices=full_matrices)

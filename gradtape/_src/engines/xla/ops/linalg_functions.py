@@ -1,4 +1,4 @@
-"""The exponential of matrices on XLA. Square roots and logarithms need a Schur form, which only hosts have."""
+"""The matrix exponential on XLA. Square roots and logarithms need a Schur form, which only hosts have."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from gradtape._src.engines.xla.ops.linalg_solve import product, solve
 
 
 def expm(x: Array) -> Array:
-    """By a Padé approximant (Higham 2005) of a matrix that is halved until it is small, and squares of it."""
+    """A Padé approximant (Higham 2005) of the matrix, halved until it is small, then squared repeatedly."""
     if not x.size:
         return x
     wide = x.dtype in (jnp.float64, jnp.complex128)
     degree, limit = (13, 5.371920351148152) if wide else (7, 3.925724783138660)
     norm = jnp.max(jnp.sum(jnp.abs(x), -1), -1)[..., None, None]
-    known = jnp.isfinite(norm)
-    halvings = jnp.where(known & (norm > limit), jnp.ceil(jnp.log2(norm / limit)), 0)
-    small = jnp.where(known, x, 0) * (2.0**-halvings).astype(x.dtype)
+    finite = jnp.isfinite(norm)
+    halvings = jnp.where(finite & (norm > limit), jnp.ceil(jnp.log2(norm / limit)), 0)
+    small = jnp.where(finite, x, 0) * (2.0**-halvings).astype(x.dtype)
     even, odd = _parts(small, degree)
     odd = product(small, odd)
     out = solve(even - odd, even + odd, False, check=lambda regular: None)
@@ -28,7 +28,7 @@ def expm(x: Array) -> Array:
 
     most = jnp.max(halvings)
     _, out = lax.while_loop(lambda state: state[0] < most, squared, (jnp.zeros((), most.dtype), out))
-    return jnp.where(known, out, jnp.nan)
+    return jnp.where(finite, out, jnp.nan)
 
 
 def _parts(x: Array, degree: int) -> tuple[Array, Array]:
@@ -42,6 +42,6 @@ def _parts(x: Array, degree: int) -> tuple[Array, Array]:
     def next_power(out: Array, pair: Array) -> tuple[Array, None]:
         return product(out, square) + pair * eye, None
 
-    # Horner's rule in x², for both sums at once: a loop, because programs are compiled in less time than they are long.
+    # Horner's rule in x², for both sums at once; a loop, because short programs compile faster.
     both, _ = lax.scan(next_power, jnp.broadcast_to(pairs[0] * eye, (2, *x.shape)), pairs[1:])
     return both[0], both[1]

@@ -9,7 +9,7 @@ from gradtape._src.engines.xla.ops.linalg_solve import adjoint_of, product
 
 
 def pinv(x: Array, rcond: Array, *, results: list[ShapeDtypeStruct]) -> Array:
-    """By singular values; those up to `rcond` times the largest count as 0."""
+    """Computed from singular values; those up to `rcond` times the largest count as 0."""
     if not x.size:
         return jnp.zeros(results[0].shape, x.dtype)
     u, s, vh = jnp.linalg.svd(x, full_matrices=False)

@@ -23,7 +23,7 @@ def eyes(spec: ShapeDtypeStruct) -> Array:
 
 
 def product(a: Array, b: Array) -> Array:
-    """`a @ b` in full precision, where accelerators would round numbers to 10 bits."""
+    """`a @ b` in full precision; accelerators would round numbers to 10 bits of mantissa."""
     return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
 
 

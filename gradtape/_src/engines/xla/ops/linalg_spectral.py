@@ -14,14 +14,14 @@ _Check = Callable[[Any], None]
 
 
 def svd(x: Array, full_matrices: bool, *, results: list[ShapeDtypeStruct]) -> tuple[Array, ...]:
-    """Singular values, left and right vectors, with the signs that native code gives them."""
+    """Singular values, left and right vectors, with the signs of native code."""
     if not x.size:
         return jnp.zeros(results[0].shape, results[0].dtype), eyes(results[1]), eyes(results[2])
     u, s, vh = jnp.linalg.svd(x, full_matrices=full_matrices)
     v, k = adjoint_of(vh), s.shape[-1]
     turn = _turn(u[..., :k])
     left, right = u[..., :k] * turn, v[..., :k] * turn
-    if u.shape[-1] > k:  # vectors without a partner
+    if u.shape[-1] > k:  # vectors without a singular value
         left = jnp.concatenate([left, u[..., k:] * _turn(u[..., k:])], -1)
     if v.shape[-1] > k:
         right = jnp.concatenate([right, v[..., k:] * _turn(v[..., k:])], -1)
@@ -53,7 +53,7 @@ def eigvalsh(x: Array, *, results: list[ShapeDtypeStruct], check: _Check) -> Arr
 
 
 def _turn(vectors: Array) -> Array:
-    """What makes the largest component of each column positive; of those as good as equally large, the first."""
+    """The factor that makes the largest component of each column positive; among equals, the first."""
     size = jnp.abs(vectors)
     most = jnp.max(size, -2, keepdims=True)
     first = jnp.argmax(size >= 0.99 * most, -2, keepdims=True)

@@ -1,4 +1,4 @@
-"""Losses on XLA that are one pass natively."""
+"""Losses on XLA that native code computes in one pass."""
 
 from __future__ import annotations
 

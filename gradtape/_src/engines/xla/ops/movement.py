@@ -14,7 +14,7 @@ def reshaped(x: Array, *attributes: object, results: list[ShapeDtypeStruct]) -> 
 
 
 def roll(x: Array, shift: Sequence[int], axis: Sequence[int]) -> Array:
-    """Each axis cut in two, and the parts exchanged."""
+    """Each axis cut in two, and the parts swapped."""
     for by, along in zip(shift, axis, strict=True):
         n = x.shape[along]
         cut = -by % n if n else 0
@@ -25,7 +25,7 @@ def roll(x: Array, shift: Sequence[int], axis: Sequence[int]) -> Array:
 
 
 def pad(x: Array, value: Array, paddings: Sequence[int]) -> Array:
-    """`paddings` are the widths before and after, axis by axis."""
+    """`x` with borders of `value`; `paddings` are the widths before and after, axis by axis."""
     return lax.pad(x, value, [(a, b, 0) for a, b in _pairs(paddings)])
 
 
@@ -35,7 +35,7 @@ def mirror_pad(x: Array, paddings: Sequence[int], mode: int) -> Array:
 
 
 def mirror_unpad(g: Array, paddings: Sequence[int], mode: int) -> Array:
-    """The borders of each axis, turned round, are added to the elements they came from."""
+    """The borders of each axis, reversed, are added to the elements they came from."""
     edge = 0 if mode else 1
     for axis, (before, after) in enumerate(_pairs(paddings)):
         n = g.shape[axis] - before - after

@@ -1,4 +1,4 @@
-"""Patches of images on XLA: the windows along one axis after the other."""
+"""Patches of images on XLA: windows along one axis after the other."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from gradtape._src.engines.xla.ops.windows import Ints, axes_of
 
 
 def patches(x: Array, sizes: Ints, strides: Ints, rates: Ints, paddings: Ints) -> Array:
-    """The windows of images, each written out along the last axis."""
+    """The windows of images, each flattened along the last axis."""
     axes = axes_of(x.shape, sizes, strides, rates, paddings)
     zero, channels = jnp.zeros((), x.dtype), x.shape[-1]
-    for at, axis in enumerate(
-        axes, 1
-    ):  # the places in a window come before the channels, the first axis first
+    for at, axis in enumerate(axes, 1):  # positions in a window come before channels, the first axis first
         x = jnp.stack([axis.tap(x, at, t, zero) for t in range(axis.size)], -2)
     spatial = [axis.count for axis in axes]
     return x.reshape(x.shape[0], *spatial, -1 if x.size else _last(sizes, channels))

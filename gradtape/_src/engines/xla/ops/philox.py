@@ -1,7 +1,7 @@
-"""Philox4x32-10 on XLA: the random bits of a stream, and uniform and normal numbers made of them.
+"""Philox4x32-10 on XLA: the random bits of a stream, and uniform and normal numbers made from them.
 
-A stream is an int64[3] (key, high and low half of the counter), as in `core/ops/philox.h`; the same stream has the same
-bits on every engine. Normal numbers are the same up to the last digits of logarithms and sines.
+A stream is an int64[3] (key, high and low half of the counter), as in `core/ops/philox.h`; the same stream has the
+same bits on every engine. Normal numbers are the same except for the last digits of logarithms and sines.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ _LEAST = 1e-7  # of the uniform number whose logarithm is taken
 
 
 class Stream(NamedTuple):
-    """Where groups of 128 random bits come from: a key, and a counter in two halves. Numbers or arrays of uint64."""
+    """The source of groups of 128 random bits: a key, and a counter in two halves. Numbers or arrays of uint64."""
 
     key: Any
     high: Any
     low: Any
 
     def skip(self, groups: Any) -> Stream:
-        """The stream from a later group on; an array of them gives that many streams."""
+        """The stream from a later group on; an array of numbers gives as many streams."""
         low = self.low + jnp.asarray(groups).astype(jnp.uint64)
         return Stream(self.key, self.high + (low < self.low).astype(jnp.uint64), low)
 
     def group(self, number: Any = 0, unroll: bool = False) -> tuple[Any, Any, Any, Any]:
         """The bits of the group with that number, as four arrays of uint32.
 
-        Unrolled, the rounds become a part of the loop that uses the bits: faster if there is one such loop. If there are
-        several, each would compute them again, and be compiled with them.
+        Unrolled, the rounds become part of the loop that uses the bits, which is faster if there is one such loop.
+        Several loops would each compute the bits again, and be compiled with them.
         """
         at = self.skip(number)
         counter = jnp.broadcast_arrays(*_halves(at.low), *_halves(at.high))
@@ -61,10 +61,10 @@ def stream_of(state: Any) -> Stream:
 
 
 def words(state: Any, places: Any) -> Any:
-    """The numbers of a stream at some places, uint32.
+    """The numbers of a stream at given positions, uint32.
 
-    Each element computes its whole group and takes one word of it: code without a concatenation, which XLA turns into
-    vector loops, is several times faster than code that computes each group once.
+    Each element computes its whole group and takes one word of it. This avoids a concatenation, so that XLA
+    generates vector loops, and is several times faster than computing each group once.
     """
     group, k = stream_of(state).group(places >> 2, unroll=True), places & 3
     return jnp.where(k < 2, jnp.where(k == 0, group[0], group[1]), jnp.where(k == 2, group[2], group[3]))
@@ -76,13 +76,13 @@ def bits32(state: Any, shape: tuple[int, ...]) -> Any:
 
 
 def bits64(state: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """The same in twos: the first and the second one of each pair."""
+    """The same in pairs: the first and the second number of each pair."""
     first = 2 * _numbers(shape)
     return words(state, first), words(state, first + 1)
 
 
 def _numbers(shape: tuple[int, ...]) -> Any:
-    """0, 1, 2, ... in some shape."""
+    """0, 1, 2, ... in the given shape."""
     return jnp.arange(math.prod(shape), dtype=jnp.uint64).reshape(shape)
 
 
@@ -95,13 +95,13 @@ def to_float(x: Any) -> Any:
 
 
 def to_double(x0: Any, x1: Any) -> Any:
-    """float64 numbers in [0, 1) from two of 32 bits each."""
+    """float64 numbers in [0, 1) from two 32-bit ones."""
     high, low = (x0 & jnp.uint32(0xFFFFF)).astype(jnp.uint64), x1.astype(jnp.uint64)
     return lax.bitcast_convert_type(jnp.uint64(1023 << 52) | high << 32 | low, jnp.float64) - 1
 
 
 def uniform(state: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Uniform numbers in [0, 1) with the digits of their type."""
+    """Uniform numbers in [0, 1) with the precision of their type."""
     if dtype == jnp.float64:
         return to_double(*bits64(state, shape))
     bits = bits32(state, shape)
@@ -120,9 +120,9 @@ def box_muller(u: Any, v: Any) -> tuple[Any, Any]:
 
 
 def normal(state: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Standard normal numbers; those of 16 bits are computed in float32."""
+    """Standard normal numbers; 16-bit ones are computed in float32."""
     i = _numbers(shape)
-    first = i - (i & 1)  # of the pair
+    first = i - (i & 1)  # the first number of the pair
     if dtype == jnp.float64:
         u, v = (to_double(words(state, 2 * k), words(state, 2 * k + 1)) for k in (first, first + 1))
     else:

@@ -1,4 +1,4 @@
-"""Random numbers on XLA, those of native code for the same stream; `sampling.py` has what rejects and tries again."""
+"""Random numbers on XLA, those of native code for the same stream; `sampling.py` has those drawn by rejection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jax import lax
 
 from gradtape._src.engines.xla.ops import philox
 
-_SCRAMBLED = 0x02461E293EC8F720  # the key under which TensorFlow scrambles the seeds of stateless ops
+_SCRAMBLED = 0x02461E293EC8F720  # the key with which TensorFlow scrambles the seeds of stateless ops
 
 
 def random_uniform(state: Any, shape: Any, dtype: Any, *, results: list[Any]) -> Any:
@@ -26,12 +26,12 @@ def random_normal(state: Any, shape: Any, dtype: Any, *, results: list[Any]) -> 
 
 
 def random_bits(state: Any, shape: Any, dtype: Any, *, results: list[Any]) -> Any:
-    """Integers of their whole range."""
+    """Integers of the full range."""
     return lax.bitcast_convert_type(_unsigned(state, results[0]), results[0].dtype)
 
 
 def _unsigned(state: Any, result: Any) -> Any:
-    """Random bits as unsigned numbers as wide as the result's."""
+    """Random bits as unsigned numbers of the result's width."""
     if result.dtype.itemsize == 4:
         return philox.bits32(state, result.shape)
     low, high = (x.astype(jnp.uint64) for x in philox.bits64(state, result.shape))
@@ -51,7 +51,7 @@ def random_uniform_int(
 
 
 def random_shuffle_perm(state: Any, n: int) -> Any:
-    """The numbers 0 to n - 1, each swapped with one of those behind it."""
+    """The numbers 0 to n - 1, each swapped with one of those after it."""
     if n < 2:
         return jnp.arange(n)
     left = jnp.arange(n, 1, -1)
@@ -67,7 +67,7 @@ def random_shuffle_perm(state: Any, n: int) -> Any:
 
 
 def categorical(logits: Any, state: Any, num_samples: int, dtype: Any) -> Any:
-    """Class numbers drawn with the probabilities softmax(logits); infinite logits and NaN have none."""
+    """Class indices drawn with probabilities softmax(logits); infinite logits and NaN have probability zero."""
     rows, classes = logits.shape
     if rows * num_samples == 0:
         return jnp.zeros((rows, num_samples), jnp.int64)

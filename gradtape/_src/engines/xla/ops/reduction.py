@@ -13,14 +13,14 @@ _Axes = tuple[int, ...] | None
 
 
 def _extremes(dtype: Any) -> tuple[Any, Any]:
-    """The least and the largest number of a type: what reductions over nothing start with."""
+    """The smallest and the largest number of a type: the start values of reductions."""
     if jnp.issubdtype(dtype, jnp.floating):
         return -jnp.inf, jnp.inf
     return jnp.asarray(jnp.iinfo(dtype).min, dtype), jnp.asarray(jnp.iinfo(dtype).max, dtype)
 
 
 def mean(x: Any, axis: _Axes, keepdims: bool) -> Any:
-    """The mean; of integers cut towards zero."""
+    """The mean; for integers, truncated towards zero."""
     if not jnp.issubdtype(x.dtype, jnp.integer):
         return jnp.mean(x, axis, keepdims=keepdims)
     wide = jnp.uint64 if jnp.issubdtype(x.dtype, jnp.unsignedinteger) else jnp.int64
@@ -52,17 +52,17 @@ def smallest(x: Any, axis: _Axes, keepdims: bool) -> Any:
 
 
 def argmax(x: Any, axis: int | None, output_type: Any) -> Any:
-    """Where the largest element is along an axis."""
+    """The index of the largest element along an axis."""
     return jnp.argmax(x, 0 if axis is None else axis)
 
 
 def argmin(x: Any, axis: int | None, output_type: Any) -> Any:
-    """Where the smallest element is along an axis."""
+    """The index of the smallest element along an axis."""
     return jnp.argmin(x, 0 if axis is None else axis)
 
 
 def logsumexp(x: Any, axis: _Axes, keepdims: bool) -> Any:
     """`log(sum(exp(x)))`."""
-    if math.prod(x.shape) == 0:  # of nothing it is the logarithm of 0
+    if math.prod(x.shape) == 0:  # of no elements, it is the logarithm of 0
         return jnp.log(jnp.sum(x, axis, keepdims=keepdims))
     return jax.nn.logsumexp(x, axis, keepdims=keepdims)

@@ -1,4 +1,4 @@
-"""Runs of rows that move together, on XLA: for each row the run it is in, then a gather or a scatter."""
+"""Runs of rows that move together, on XLA: finds the run that each row is in, then gathers or scatters."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ def take_runs(x: Array, starts: Array, lengths: Array, places: Array, size: int,
     out = jnp.zeros((size, *x.shape[1:]), x.dtype)
     if not out.size or not x.size or not len(starts):
         return out
-    found, at = _moved(size, places, lengths, starts)
+    inside, at = _moved(size, places, lengths, starts)
     rows = jnp.take(x, at, axis=0, mode="clip")
-    return jnp.where(found.reshape(-1, *[1] * (x.ndim - 1)), rows, out)
+    return jnp.where(inside.reshape(-1, *[1] * (x.ndim - 1)), rows, out)
 
 
 def add_runs(x: Array, starts: Array, lengths: Array, places: Array, size: int, *, check: _Check) -> Array:
-    """Zeros of `size` rows to which runs of `x`, which do not overlap, are added at places."""
+    """Zeros of `size` rows to which non-overlapping runs of `x` are added at `places`."""
     _check_runs(starts, lengths, x.shape[0], check)
     _check_runs(places, lengths, size, check)
     _check_apart(starts, lengths, check)
     out = jnp.zeros((size, *x.shape[1:]), x.dtype)
     if not out.size or not x.size or not len(starts):
         return out
-    found, at = _moved(x.shape[0], starts, lengths, places)
-    return out.at[jnp.where(found, at, size)].add(x, mode="drop")
+    inside, at = _moved(x.shape[0], starts, lengths, places)
+    return out.at[jnp.where(inside, at, size)].add(x, mode="drop")
 
 
 def _moved(count: int, first: Array, lengths: Array, other: Array) -> tuple[Array, Array]:
-    """For each of `count` rows whether it is in a run of the first side, and where that has it on the other."""
+    """For each of `count` rows, whether it is in a run of the first side, and its position on the other side."""
     at = jnp.arange(count, dtype=first.dtype)
     run = jnp.maximum(jnp.searchsorted(first, at, side="right") - 1, 0)
     into = at - first[run]

@@ -1,7 +1,7 @@
 """Random numbers by rejection on XLA: truncated normal, gamma, Poisson and binomial ones.
 
-As natively (`core/ops/random.cpp`, `sampling.cpp`) each result has a stretch of the stream to itself, so that all can try
-at once: a loop ends when the last of them is content. The numbers are those of native code for the same stream.
+As natively (`core/ops/random.cpp`, `sampling.cpp`), each result has its own stretch of the stream, so that all can
+try at once: a loop ends when the last one has accepted. The numbers are those of native code for the same stream.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jax import lax
 
 from gradtape._src.engines.xla.ops.philox import Stream, box_muller, stream_of, to_double, to_float
 
-_RESERVED = 256  # groups of random bits that belong to one result
+_RESERVED = 256  # groups of random bits for one result
 _WAITING = 42  # the same for binomial numbers with few successes
 
 
@@ -41,8 +41,8 @@ def truncated_normal(state: Any, shape: Any, dtype: Any, *, results: list[Any]) 
         number, filled, values = carry
         for x in draw(number):
             fits = jnp.abs(x) < 2
-            here = fits[:, None] & (filled[:, None] == slots)  # nowhere once all slots are filled
-            values, filled = jnp.where(here, x[:, None], values), filled + fits
+            chosen = fits[:, None] & (filled[:, None] == slots)  # nowhere once all slots are filled
+            values, filled = jnp.where(chosen, x[:, None], values), filled + fits
         return number + 1, filled, values
 
     empty = jnp.zeros((groups, width), jnp.float64 if wide else jnp.float32)
@@ -51,11 +51,11 @@ def truncated_normal(state: Any, shape: Any, dtype: Any, *, results: list[Any]) 
     return values.reshape(-1)[:count].reshape(results[0].shape)
 
 
-# ---- numbers of a stream, two by two ----
+# ---- numbers of a stream, in pairs ----
 
 
 class _Twos(NamedTuple):
-    """Numbers that a group of bits gives in twos: the second one waits for its turn."""
+    """Numbers that a group of bits yields in pairs: the second one is kept for the next use."""
 
     waiting: Any
     has: Any
@@ -67,7 +67,7 @@ class _Twos(NamedTuple):
     def take(
         self, make: Callable[..., tuple[Any, Any]], stream: Stream, group: Any, wanted: Any
     ) -> tuple[Any, _Twos, Any]:
-        """The next number where one is wanted, what is left, and the group to draw from next."""
+        """The next number where one is wanted, the remaining numbers, and the group to draw from next."""
         first, second = make(*stream.group(group))
         new = wanted & ~self.has
         value = jnp.where(self.has, self.waiting, first)
@@ -90,7 +90,7 @@ def _until_done(step: Callable[..., tuple[Any, ...]], *start: Any) -> tuple[Any,
 
 
 def _numbers(parameter: Any, shape: tuple[int, ...]) -> Any:
-    """The number of each result: the samples of one parameter are counted through first."""
+    """The index of each result: all samples of one parameter come first."""
     samples = math.prod(shape) // max(parameter.size, 1)
     number = jnp.arange(parameter.size) * samples + jnp.arange(samples)[:, None]
     return number.astype(jnp.uint64).reshape(shape)
@@ -104,7 +104,7 @@ def _groups(shape: tuple[int, ...]) -> Any:
 
 
 def random_gamma(alpha: Any, state: Any, shape: Any, *, results: list[Any]) -> Any:
-    """By Marsaglia and Tsang; below 1 the sample for alpha + 1 times a power of a uniform number."""
+    """Marsaglia and Tsang's method; below 1, the sample for alpha + 1 times a power of a uniform number."""
     size = results[0].shape
     stream = stream_of(state).skip(_numbers(alpha, size) * _RESERVED)
     alpha = jnp.broadcast_to(alpha.astype(jnp.float64), size)
@@ -137,7 +137,7 @@ def random_gamma(alpha: Any, state: Any, shape: Any, *, results: list[Any]) -> A
 
 
 def _highest(dtype: Any) -> float:
-    """The largest number of a type that is a sample."""
+    """The largest number of a type that can be a sample."""
     if jnp.issubdtype(dtype, jnp.integer):
         return 2147483647.0 if dtype.itemsize == 4 else 9223372036854774784.0
     return 65504.0 if dtype == jnp.float16 else float(jnp.finfo(jnp.float32).max)
@@ -158,7 +158,7 @@ def random_poisson(rates: Any, state: Any, shape: Any, dtype: Any, *, results: l
 
 
 def _by_products(rate: Any, wanted: Any, stream: Stream) -> Any:
-    """Knuth's: how many uniform numbers can be multiplied until the product is below exp(-rate)."""
+    """Knuth's method: how many uniform numbers can be multiplied before the product falls below exp(-rate)."""
     limit = jnp.exp(-rate)
 
     def attempt(done: Any, x: Any, product: Any, group: Any, uniforms: _Twos) -> tuple[Any, ...]:
@@ -194,7 +194,7 @@ def _by_rejection(rate: Any, wanted: Any, stream: Stream, highest: float) -> Any
 
 # ---- binomial ----
 
-# What Stirling's formula leaves of log(k!) for k = 0, 1, ..., to the digits that TensorFlow has.
+# The error of Stirling's formula for log(k!), k = 0, 1, ..., to the digits that TensorFlow has.
 _TAILS = (
     0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
     0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287,

@@ -1,4 +1,4 @@
-"""Running sums, products and log-sum-exps on XLA. As natively, halves are added up in float32."""
+"""Running sums, products and log-sum-exps on XLA. As natively, half floats are accumulated in float32."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cumlogsumexp(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
 
 
 def linear_recurrence(a: Array, b: Array, axis: int, reverse: bool) -> Array:
-    """`out[i] = a[i] * out[i - 1] + b[i]`: steps are put together two by two, as each is linear."""
+    """`out[i] = a[i] * out[i - 1] + b[i]`: steps are combined in pairs, because each is linear."""
     if not b.size:
         return b
 
@@ -40,7 +40,7 @@ def _scanned(
     out = scan(_wide(x), axis=axis, reverse=reverse)
     if not exclusive or not x.size:
         return out
-    # What an element leaves out is itself: the results of its neighbour, beginning with that of nothing.
+    # Exclusive: each element gets the result of its neighbour; the first one gets that of no elements.
     widths = [(0, 0, 0)] * x.ndim
     widths[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
     return lax.pad(out, jnp.asarray(neutral, out.dtype), widths)

@@ -12,27 +12,27 @@ _Check = Callable[[Any], None]
 
 
 def unsorted_segment_sum(x: Array, ids: Array, count: int, *, check: _Check) -> Array:
-    """For each segment the sum of its rows."""
+    """The sum of the rows of each segment."""
     return _combined("add", 0, x, ids, count, check)
 
 
 def unsorted_segment_prod(x: Array, ids: Array, count: int, *, check: _Check) -> Array:
-    """For each segment the product of its rows."""
+    """The product of the rows of each segment."""
     return _combined("multiply", 1, x, ids, count, check)
 
 
 def unsorted_segment_max(x: Array, ids: Array, count: int, *, check: _Check) -> Array:
-    """For each segment the largest of its rows; the lowest number without any."""
+    """The largest of the rows of each segment; the lowest number for an empty one."""
     return _combined("max", _limits(x).min, x, ids, count, check)
 
 
 def unsorted_segment_min(x: Array, ids: Array, count: int, *, check: _Check) -> Array:
-    """For each segment the smallest of its rows; the highest number without any."""
+    """The smallest of the rows of each segment; the highest number for an empty one."""
     return _combined("min", _limits(x).max, x, ids, count, check)
 
 
 def _combined(how: str, start: Any, x: Array, ids: Array, count: int, check: _Check) -> Array:
-    """A row with a negative id belongs to no segment: it goes behind the last one, where XLA leaves it out."""
+    """A row with a negative id belongs to no segment: its id becomes `count`, which XLA drops."""
     check(ids < count)
     out = jnp.full((count, *x.shape[ids.ndim :]), start, x.dtype)
     places = jnp.where(ids < 0, jnp.asarray(count, ids.dtype), ids)

@@ -1,4 +1,4 @@
-"""Masks whose number of places is known, one_hot and permutations on XLA."""
+"""Masks with a known number of true elements, one_hot and permutations on XLA."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Check = Callable[[Any], None]
 
 
 def boolean_mask(x: Array, mask: Array, axis: int, count: int, *, check: _Check) -> Array:
-    """The slices of `x` at the `count` places where the mask is true."""
+    """The slices of `x` at the `count` positions where the mask is true."""
     check(jnp.sum(mask) == count)
     flat = x.reshape(*x.shape[:axis], mask.size, *x.shape[axis + mask.ndim :])
     return (
@@ -27,7 +27,7 @@ def boolean_unmask(g: Array, mask: Array, axis: int, shape: Sequence[int], *, ch
     check(jnp.sum(mask) == g.shape[axis])
     if not g.size:
         return jnp.zeros(shape, g.dtype)
-    # Each place of the mask takes the slice whose number is how many were true before it.
+    # Each position takes the slice whose index is the number of true elements before it.
     flat = mask.reshape(-1)
     taken = jnp.take(g, jnp.cumsum(flat) - 1, axis, mode="clip")
     kept = flat.reshape(-1, *[1] * (g.ndim - axis - 1))
@@ -35,7 +35,7 @@ def boolean_unmask(g: Array, mask: Array, axis: int, shape: Sequence[int], *, ch
 
 
 def one_hot(indices: Array, on: Array, off: Array, depth: int, axis: int) -> Array:
-    """`on` at the place each index names along a new axis, `off` elsewhere."""
+    """`on` at the position that each index gives along a new axis, `off` elsewhere."""
     shape = [1] * (indices.ndim + 1)
     shape[axis] = depth
     places = jnp.arange(depth, dtype=indices.dtype).reshape(shape)
@@ -43,7 +43,7 @@ def one_hot(indices: Array, on: Array, off: Array, depth: int, axis: int) -> Arr
 
 
 def invert_permutation(x: Array, *, check: _Check) -> Array:
-    """`out[x[i]] = i`: a place that no element names keeps the mark that it began with."""
+    """`out[x[i]] = i`; positions that no element names keep a mark."""
     out = (
         jnp.full_like(x, -1)
         .at[jnp.where(x < 0, x.size, x)]

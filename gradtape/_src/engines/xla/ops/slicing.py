@@ -32,7 +32,7 @@ def unindex(g: Array, begin: _Ints, step: _Ints, size: _Ints, shape: _Ints) -> A
 
 
 def index_update(x: Array, value: Array, begin: _Ints, step: _Ints, size: _Ints) -> Array:
-    """`x` with `value` in the region: by a block if it is one, otherwise by a mask."""
+    """`x` with `value` in the region: as a block if possible, otherwise by a mask."""
     if 0 in size:
         return x
     if all(s == 1 or n == 1 for s, n in zip(step, size, strict=True)):
@@ -42,7 +42,7 @@ def index_update(x: Array, value: Array, begin: _Ints, step: _Ints, size: _Ints)
 
 
 def _ascending(begin: _Ints, step: _Ints, size: _Ints) -> tuple[list[int], list[int], list[int]]:
-    """The same region with positive steps, and the axes that are then turned round."""
+    """The same region with positive steps, and the axes to be reversed afterwards."""
     turned = [axis for axis, s in enumerate(step) if s < 0]
     first = [b + s * (n - 1) if s < 0 else b for b, s, n in zip(begin, step, size, strict=True)]
     return first, [abs(s) for s in step], turned

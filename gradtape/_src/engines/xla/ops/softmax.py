@@ -1,4 +1,4 @@
-"""Softmax and cross-entropies over the last axis on XLA. As natively, halves are computed in float32."""
+"""Softmax and cross-entropies over the last axis on XLA. As natively, half floats are computed in float32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorting, the largest elements and binary search on XLA. NaN is last in both directions."""
+"""Sorting, the largest elements and binary search on XLA. NaN comes last in both directions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def sort(x: Array, axis: int, descending: bool) -> Array:
 
 
 def top_k(x: Array, k: int, sorted: bool) -> tuple[Array, Array]:
-    """The `k` largest elements of each row, and where they are; of equal ones the first."""
+    """The `k` largest elements of each row, and their indices; of equal elements, the first."""
     _, at = lax.top_k(_ranked(x), k)
     return jnp.take_along_axis(x, at, -1, mode="clip"), at
 
 
 def searchsorted(sequence: Array, values: Array, right: bool) -> Array:
-    """Where each of `values` would have to be put, row by row."""
+    """The positions at which `values` would have to be inserted, row by row."""
 
     def places(row: Array, some: Array) -> Array:
         return jnp.searchsorted(row, some, side="right" if right else "left")
@@ -37,14 +37,14 @@ def searchsorted(sequence: Array, values: Array, right: bool) -> Array:
 
 
 def _turned(x: Array) -> Array:
-    """The same elements in the opposite order, but for NaN; twice, they are what they were."""
+    """The elements mapped so that their order is reversed, except for NaN; applied twice, it is the identity."""
     return -x if jnp.issubdtype(x.dtype, jnp.floating) else ~x
 
 
 def _ranked(x: Array) -> Array:
-    """Numbers in the same order, but with NaN before all others, where XLA has it last, and without -0.
+    """Numbers mapped so that NaN comes first, where XLA has it last, and -0 equals 0.
 
-    There is room below -inf when the negative numbers are each moved up to the next.
+    Moving every negative number up to the next one makes room below -inf.
     """
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return x

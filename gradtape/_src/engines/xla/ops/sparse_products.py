@@ -1,4 +1,4 @@
-"""Products of a sparse matrix and a dense one on XLA: rows that are gathered, scaled and added up."""
+"""Products of a sparse and a dense matrix on XLA: rows are gathered, scaled and summed."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def sparse_matmul_rows(
     *,
     check: _Check,
 ) -> Array:
-    """The same, for elements that stand row by row; XLA has no use for where the rows start."""
+    """The same for elements in row order; XLA has no use for where the rows start."""
     check(inside(columns, a_shape[1]))
     check(starts[1:] >= starts[:-1])
     return sparse_matmul(places, values, b, a_shape, check=check)
 
 
 def sparse_dots(places: Array, x: Array, y: Array, *, check: _Check) -> Array:
-    """For each pair the dot product of a row of `x` and a row of `y`."""
+    """For each pair, the dot product of a row of `x` and a row of `y`."""
     check(inside(places[:, 0], x.shape[0]) & inside(places[:, 1], y.shape[0]))
     if not x.size or not y.size:
         return jnp.zeros(places.shape[:1], x.dtype)

@@ -1,7 +1,7 @@
 """Special functions on XLA, in double for every float type as natively: the gamma family, inverses of erf, and others.
 
-Where lax has a function to the last digits it is used. Derivatives of `igamma` by its parameter are Taylor polynomials
-(jets), Bessel functions are in `bessel.py`, integrals in `integrals.py`.
+If lax has a function with full precision, it is used. Derivatives of `igamma` with respect to its parameter are
+Taylor polynomials (jets); Bessel functions are in `bessel.py`, integrals in `integrals.py`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from jax.scipy import special as jax_special
 from gradtape._src.engines.xla.ops import bessel, integrals
 from gradtape._src.engines.xla.ops.integrals import polynomial
 
-_MOST_TERMS = 100000  # of a series; for x and a near each other it takes a few times sqrt(a)
+_MOST_TERMS = 100000  # of a series; for x near a it takes a few times sqrt(a)
 Jet = list[Any]  # a number and its derivatives with respect to a parameter, divided by factorials
 
 
 def _in_double(function: Callable) -> Callable:
-    """A function of float64 arrays of one shape as one of any floats; of nothing it needs no program."""
+    """Applies a function of float64 arrays of one shape to any floats; empty arrays need no program."""
 
     @functools.wraps(function)
     def compute(*operands: Any) -> Any:
@@ -45,7 +45,7 @@ def zeta(s: Any, q: Any) -> Any:
 
 
 def _zeta(s: Any, q: Any) -> Any:
-    """lax's for positive `q`; the terms of negative numbers are those of positive ones, (k - a)^-s for k = 1, ..., m."""
+    """lax's for positive `q`; for negative `q`, the terms (k - a)^-s, k = 1, ..., m, are those of positive numbers."""
     m = jnp.maximum(-jnp.floor(q), 0)
     a, even = q + m, jnp.fmod(s, 2) == 0
     positive, first, last = lax.zeta(jnp.stack([s] * 3), jnp.stack([a, 1 - a, m + 1 - a]))
@@ -83,14 +83,14 @@ def igamma(a: Any, x: Any) -> Any:
 
 @_in_double
 def igammac(a: Any, x: Any) -> Any:
-    """The upper one, `1 - igamma(a, x)`."""
+    """The upper regularised incomplete gamma function, `1 - igamma(a, x)`."""
     (_, upper), valid = _both_igammas(a, x), (a > 0) & (x >= 0)
     edge = jnp.where(x == 0, 1.0, jnp.where(a == jnp.inf, jnp.where(x == jnp.inf, jnp.nan, 1.0), 0.0))
     return jnp.where(valid, jnp.where(_inner(a, x)[0], upper, edge), jnp.nan)
 
 
 def _both_igammas(a: Any, x: Any) -> tuple[Any, Any]:
-    """igamma and igammac of positive numbers: one of them by its series or fraction, the other is what is left of 1."""
+    """igamma and igammac of positive numbers: one by its series or fraction, the other as the difference from 1."""
     _, a, x = _inner(a, x)
     series, lower, upper = _series_and_fraction(a, x, 0)
     part = _gamma_power(a, x) * jnp.where(series, lower[0], a * upper[0])
@@ -99,25 +99,25 @@ def _both_igammas(a: Any, x: Any) -> tuple[Any, Any]:
 
 @_in_double
 def igamma_grad_a1(a: Any, x: Any) -> Any:
-    """The first derivative of igamma by `a`."""
+    """The first derivative of igamma with respect to `a`."""
     return _igamma_derivative(1, a, x)
 
 
 @_in_double
 def igamma_grad_a2(a: Any, x: Any) -> Any:
-    """The second one."""
+    """The second derivative."""
     return _igamma_derivative(2, a, x)
 
 
 @_in_double
 def igamma_grad_a3(a: Any, x: Any) -> Any:
-    """The third one."""
+    """The third derivative."""
     return _igamma_derivative(3, a, x)
 
 
 @_in_double
 def igamma_grad_a4(a: Any, x: Any) -> Any:
-    """The fourth one."""
+    """The fourth derivative."""
     return _igamma_derivative(4, a, x)
 
 
@@ -136,7 +136,7 @@ def gamma_sample_grad(a: Any, x: Any) -> Any:
 
 
 def _inner(a: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Where both are positive numbers, and numbers with which one can compute where they are not."""
+    """Where both are positive, and the operands with harmless values elsewhere."""
     usual = (a > 0) & (x > 0) & jnp.isfinite(a) & jnp.isfinite(x)
     return usual, jnp.where(usual, a, 1.0), jnp.where(usual, x, 1.0)
 
@@ -145,7 +145,7 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 /
 
 
 def _gamma_power(a: Any, x: Any) -> Any:
-    """`x^a exp(-x) / gamma(a + 1)`: for large a by Stirling's formula, which does not subtract large numbers."""
+    """`x^a exp(-x) / gamma(a + 1)`; for large a by Stirling's formula, which avoids subtracting large numbers."""
     away, large = (x - a) / a, jnp.maximum(a, 10.0)
     rest = polynomial(_STIRLING, 1 / (large * large)) / large + 0.5 * jnp.log(2 * math.pi * large)
     exponent = jnp.where(
@@ -154,7 +154,7 @@ def _gamma_power(a: Any, x: Any) -> Any:
     return jnp.exp(exponent)
 
 
-# ---- jets: Taylor polynomials by the parameter `a` of igamma ----
+# ---- jets: Taylor polynomials in the parameter `a` of igamma ----
 
 
 def _times(x: Jet, y: Jet) -> Jet:
@@ -174,7 +174,7 @@ def _line(value: Any, slope: Any, order: int) -> Jet:
 
 
 def _from_below(step: Callable[[Any, Jet], Jet], steps: Any, start: Jet) -> Jet:
-    """A series or a fraction from its last term, the number of which is given, to its first one."""
+    """Evaluates a series or continued fraction from its last term, whose index is given, to its first."""
 
     def up(carry: tuple[Any, Jet]) -> tuple[Any, Jet]:
         n, inner = carry
@@ -191,7 +191,7 @@ def _lower_series(a: Any, x: Any, order: int) -> Jet:
         rest = _over([x * c for c in inner], _line(a + n, 1.0, order))
         return [1 + rest[0], *rest[1:]]
 
-    terms = 20 + 10 * jnp.sqrt(jnp.max(a))  # the last one is below 1e-17
+    terms = 20 + 10 * jnp.sqrt(jnp.max(a))  # the last term is below 1e-17
     return _from_below(step, terms, [jnp.ones_like(x), *[jnp.zeros_like(x)] * order])
 
 
@@ -208,7 +208,7 @@ def _upper_fraction(a: Any, x: Any, order: int) -> Jet:
 
 
 def _power_jet(a: Any, x: Any, order: int) -> Jet:
-    """The jet of `_gamma_power`, divided by its value: the exponential of that of (a + t) log x - lgamma(a + t + 1)."""
+    """The jet of `_gamma_power`, divided by its value: exp of the jet of (a + t) log x - lgamma(a + t + 1)."""
     slope = jnp.log1p((x - a) / a) - (lax.digamma(a + 1) - jnp.log(a))
     slopes = [jnp.where(a < 10, jnp.log(x) - lax.digamma(a + 1), slope)]
     slopes += [-((-1) ** k) * lax.zeta(jnp.full_like(a, k), a + 1) / k for k in range(2, order + 1)]
@@ -219,14 +219,14 @@ def _power_jet(a: Any, x: Any, order: int) -> Jet:
 
 
 def _series_and_fraction(a: Any, x: Any, order: int) -> tuple[Any, Jet, Jet]:
-    """Where the series converges faster, and the series there, and the fraction elsewhere."""
+    """Where the series converges faster, the series there, and the fraction elsewhere."""
     series = (x <= 1) | (x <= a)
     lower = _lower_series(jnp.where(series, a, 1.0), jnp.where(series, x, 1.0), order)
     return series, lower, _upper_fraction(jnp.where(series, 1.0, a), jnp.where(series, 2.0, x), order)
 
 
 def _igamma_jet(a: Any, x: Any, order: int) -> Jet:
-    """The derivatives of igamma, divided by `_gamma_power` and factorials; right from the first order on."""
+    """The derivatives of igamma, divided by `_gamma_power` and factorials; correct from the first order on."""
     series, lower, upper = _series_and_fraction(a, x, order)
     rest = _times(_line(a, 1.0, order), upper)
     either = [jnp.where(series, p, -q) for p, q in zip(lower, rest, strict=True)]
@@ -261,7 +261,7 @@ def bessel_i0(x: Any) -> Any:
 
 @_in_double
 def bessel_i1(x: Any) -> Any:
-    """The one of order 1."""
+    """The modified function of the first kind of order 1."""
     return jnp.exp(jnp.abs(x)) * lax.bessel_i1e(x)
 
 
@@ -273,7 +273,7 @@ def bessel_k0(x: Any) -> Any:
 
 @_in_double
 def bessel_k1(x: Any) -> Any:
-    """The one of order 1."""
+    """The modified function of the second kind of order 1."""
     return jnp.where(x <= 0, jnp.inf, jnp.exp(-x) * bessel.scaled_k1(x))
 
 

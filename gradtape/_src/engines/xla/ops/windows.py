@@ -1,4 +1,4 @@
-"""What convolutions, pooling and patches have in common on XLA: windows, and where they lie."""
+"""Windows and their positions, common to convolutions, pooling and patches on XLA."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pairs(paddings: Ints, sizes: Ints, kernel: Ints, strides: Ints, dilations: I
 
 
 def spread(count: int, step: int) -> int:
-    """How long an axis is with `step - 1` elements between those it has."""
+    """The length of an axis with `step - 1` elements between those it has."""
     return (count - 1) * step + 1 if count else 0
 
 
@@ -28,7 +28,7 @@ class Axis:
 
     Attributes:
       count: how many windows there are.
-      apart: no element is in two of them.
+      apart: whether no element is in two windows.
     """
 
     def __init__(self, length: int, size: int, stride: int, dilation: int, low: int, count: int) -> None:
@@ -37,7 +37,7 @@ class Axis:
         self.apart = stride >= size and dilation == 1
 
     def tap(self, x: Array, axis: int, t: int, fill: Array) -> Array:
-        """Element t of every window; `fill` where that is outside."""
+        """Element t of every window; `fill` where it is outside."""
         start = t * self.dilation - self.low
         stop = start + spread(self.count, self.stride)
         before, after = max(0, -start), max(0, stop - self.length)
@@ -54,7 +54,7 @@ class Axis:
         return lax.pad(x, jnp.zeros((), x.dtype), widths)
 
     def inside(self, t: int) -> list[bool]:
-        """Of which windows element t is inside."""
+        """For which windows element t is inside."""
         start = t * self.dilation - self.low
         return [0 <= start + i * self.stride < self.length for i in range(self.count)]
 
