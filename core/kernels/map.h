@@ -32,13 +32,15 @@ constexpr int kBytes = 32;
 // Where a result or condition is one byte wide, enough elements to fill a vector of those.
 template <class Narrow, class T>
 constexpr int kSpan = sizeof(Narrow) == 1 && sizeof(T) <= 8 && kBlock<T> < kBytes ? kBytes : kBlock<T>;
-// Long formulas keep a processor busy with one or two registers of elements; blocks of four, as a cache line is
-// in SSE, would make twice the code.
+// Long formulas keep a processor busy with one or two registers of elements; blocks of four, as a cache line
+// is in SSE, would make twice the code.
 template <class R, class T, Way way>
-constexpr int kWidthOf = GT_ISA_LEVEL == 2 && way == Way::Vector && std::is_same_v<R, T> ? kBytes / int(sizeof(T))
-                                                                                         : kSpan<R, T>;
-// Where a function of 16-bit floats goes through the loop of float, a tile at a time: what converts them costs
-// little beside a long formula, and is a third of its code. With AVX-512 the conversions are part of the loop.
+constexpr int kWidthOf = GT_ISA_LEVEL == 2 && way == Way::Vector&& std::is_same_v<R, T>
+                             ? kBytes / int(sizeof(T))
+                             : kSpan<R, T>;
+// Where a function of 16-bit floats goes through the loop of float, a tile at a time: what converts them
+// costs little beside a long formula, and is a third of its code. With AVX-512 the conversions are part of
+// the loop.
 constexpr bool in_tiles(Way way) { return way == Way::Single || (way == Way::Vector && GT_ISA_LEVEL < 4); }
 
 // The type of f(T...): functions of small integers compute in int and give back their own type.
