@@ -140,7 +140,7 @@ $(VENV)/.tools: pyproject.toml
 
 # One build: `make check` turns warnings into errors in it, which they stay until `make clean`.
 $(VENV)/.strict: STRICT := --config-settings=cmake.define.GRADTAPE_WERROR=ON
-$(VENV)/.built $(VENV)/.strict: $(VENV)/.tools $(NATIVE) $(CMAKE) pyproject.toml
+$(VENV)/.built $(VENV)/.strict: $(VENV)/.tools $(NATIVE) $(CMAKE) pyproject.toml gradtape/version.py
 	@echo "building the native core: two minutes or so the first time"
 	$(BIN)/python -m pip install -q --no-build-isolation --config-settings=cmake.define.GRADTAPE_CHECKS=ON $(STRICT) -e '.[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]'
 	@touch $(VENV)/.built $@

@@ -10,15 +10,15 @@ np.float32(6.0)
 
 from typing import Any as _Any
 
+from gradtape import version as version
 from gradtape._src.base import (
     environment as _environment,
 )  # before the core, which reads the variables it sets
 from gradtape._src.base import install as _install
 
-_install.check()
+_install.check(version.GRADTAPE)
 
 # isort: split
-from gradtape import version as version
 from gradtape._core import Tensor as Tensor
 from gradtape._src import ops as _ops
 from gradtape._src.base import blas as _blas

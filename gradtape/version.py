@@ -2,7 +2,7 @@
 
 Programs compare `tf.__version__` with versions of TensorFlow (`assert tf.__version__ >= "2.0"`), so
 that is the version of TensorFlow whose interface gradtape follows, with gradtape's own after a
-plus sign, as Python's rules for versions allow: "2.21.0+gradtape.0.1.0". gradtape's own version
+plus sign, as Python's rules for versions allow: "2.21.0+gradtape.0.2.0". gradtape's own version
 alone is `GRADTAPE`.
 
 >>> import gradtape as tf
@@ -12,7 +12,7 @@ True
 True
 """
 
-GRADTAPE = "0.1.0"
+GRADTAPE = "0.2.0"
 VERSION = "2.21.0"
 GIT_VERSION = COMPILER_VERSION = "unknown"
 # TensorFlow's version numbers of its GraphDef format; gradtape does not use that format.

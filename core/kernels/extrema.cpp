@@ -31,22 +31,29 @@ struct Min {
   template <class T> static T combine(T a, T b) { return smaller(a, b); }
   template <class T> static T empty() { return highest<T>(); }
 };
-struct Any {
-  static bool first(bool x) { return x; }
-  static bool combine(bool a, bool b) { return a | b; }
-  template <class T> static T empty() { return false; }
-};
-struct All {
-  static bool first(bool x) { return x; }
-  static bool combine(bool a, bool b) { return a & b; }
-  template <class T> static T empty() { return true; }
-};
+// Of bytes that are 0 or 1, as bools are, the largest says whether there is any, and the smallest whether all
+// are.
+void any(void* out, const void* in, int64_t size, int64_t inner) {
+  Reduce<Max, uint8_t>::run(out, in, size, inner);
+}
+void all(void* out, const void* in, int64_t size, int64_t inner) {
+  if (size == 0)
+    __builtin_memset(out, 1, size_t(inner));
+  else
+    Reduce<Min, uint8_t>::run(out, in, size, inner);
+}
+constexpr Reduction of_bools(const char* name, ReduceLoop loop) {
+  Reduction r{name, {}, {}};
+  r.loop[int(Dtype::Bool)] = loop;
+  r.out[int(Dtype::Bool)] = Dtype::Bool;
+  return r;
+}
 
 constexpr Reduction table[] = {
     reduction<kReal>("max", Max{}),
     reduction<kReal>("min", Min{}),
-    reduction<kBool>("any", Any{}),
-    reduction<kBool>("all", All{}),
+    of_bools("any", any),
+    of_bools("all", all),
 };
 
 }  // namespace

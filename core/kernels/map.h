@@ -32,6 +32,16 @@ constexpr int kBytes = 32;
 // Where a result or condition is one byte wide, enough elements to fill a vector of those.
 template <class Narrow, class T>
 constexpr int kSpan = sizeof(Narrow) == 1 && sizeof(T) <= 8 && kBlock<T> < kBytes ? kBytes : kBlock<T>;
+// Long formulas keep a processor busy with one or two registers of elements; blocks of four, as a cache line
+// is in SSE, would make twice the code.
+template <class R, class T, Way way>
+constexpr int kWidthOf = GT_ISA_LEVEL == 2 && way == Way::Vector&& std::is_same_v<R, T>
+                             ? kBytes / int(sizeof(T))
+                             : kSpan<R, T>;
+// Where a function of 16-bit floats goes through the loop of float, a tile at a time: what converts them
+// costs little beside a long formula, and is a third of its code. With AVX-512 the conversions are part of
+// the loop.
+constexpr bool in_tiles(Way way) { return way == Way::Single || (way == Way::Vector && GT_ISA_LEVEL < 4); }
 
 // The type of f(T...): functions of small integers compute in int and give back their own type.
 template <class F, class T, class... A> struct ResultOf {
@@ -102,7 +112,7 @@ template <int N, class F, class T> [[gnu::always_inline]] inline bool any_far(co
 
 template <class F, class R, class A, Way way>
 void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
-  static constexpr int W = kSpan<R, A>;
+  static constexpr int W = kWidthOf<R, A, way>;
   R* out = static_cast<R*>(out_);
   const A* a = static_cast<const A*>(in[0]);
   auto block = [](R* o, const A* x) {
@@ -160,7 +170,7 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
 
 template <class F, class R, class A, class B, Way way>
 void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
-  static constexpr int W = kSpan<R, A>;
+  static constexpr int W = kWidthOf<R, A, way>;
   R* out = static_cast<R*>(out_);
   const A* a = static_cast<const A*>(in[0]);
   const B* b = static_cast<const B*>(in[1]);
@@ -247,7 +257,7 @@ void map3(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   }
 }
 
-// For functions of the 16-bit floats without vector code: a tile at a time through the loop of float.
+// For functions of the 16-bit floats without loops of their own: a tile at a time through the loop of float.
 template <Dtype type, Loop loop, int arity, Result result>
 void in_float(void* out, const void* const* in, const uint8_t* step, int64_t n) {
   run_in_float(loop, arity, type, result, out, in, step, n);
@@ -274,7 +284,7 @@ template <class R> constexpr Way way_of(Way way) {
 
 template <int arity, class F, class T, Way way> constexpr void set_loop(Elementwise& row) {
   const int t = int(DtypeOf<T>::value);
-  if constexpr (kIsHalf<T> && (arity == 3 || way == Way::Single)) {
+  if constexpr (kIsHalf<T> && (arity == 3 || in_tiles(way))) {
     constexpr int f = int(Dtype::F32);
     constexpr Elementwise wide = [] {
       Elementwise w{};

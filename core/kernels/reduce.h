@@ -103,6 +103,32 @@ template <class F, class T> struct Reduce {
       }
     return n == i ? fold<W>(acc) : finish<W>(acc, load(x + i, room, n - i), n - i);
   }
+  // The same for small integers, which rarely come: what does not fill the lanes is filled up with what
+  // changes nothing. (Here the order does not matter. A row shorter than a register is done one by one.)
+  static A narrow_leaf(const T* x, int n) {
+    alignas(64) A acc[kLanes], rest[kLanes];
+    int i = 0;
+    if (n < kFew) {
+      A a = F::first(x[0]);
+      while (++i < n) {
+        GT_SHORT_LOOP;
+        a = F::combine(a, F::first(x[i]));
+      }
+      return a;
+    }
+    splat<kLanes>(acc, F::template empty<A>());
+    for (; i + kLanes <= n; i += kLanes) {
+#pragma omp simd
+      for (int j = 0; j < kLanes; ++j) acc[j] = F::combine(acc[j], F::first(x[i + j]));
+    }
+    if (i < n) {
+      splat<kLanes>(rest, F::template empty<A>());
+      __builtin_memcpy(rest, x + i, size_t(n - i) * sizeof(A));
+#pragma omp simd
+      for (int j = 0; j < kLanes; ++j) acc[j] = F::combine(acc[j], F::first(rest[j]));
+    }
+    return fold<kLanes>(acc);
+  }
   // The same for real numbers in registers, where the end of a row is a part of one, filled up.
   static A real_leaf(const T* x, int n) {
     constexpr int L = gt::kLanes<A>, registers = kLanes / L;
@@ -130,6 +156,8 @@ template <class F, class T> struct Reduce {
   [[gnu::noinline]] static A leaf(const T* x, int n) {
     if constexpr (kIsReal<A>)
       return real_leaf(x, n);
+    else if constexpr (sizeof(T) <= 2)
+      return narrow_leaf(x, n);
     else
       return lanes<kLanes>(x, n);
   }

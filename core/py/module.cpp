@@ -66,6 +66,7 @@ NB_MODULE(gradtape_core, m) {
     throw std::runtime_error(gt::no_copy_text());  // an ImportError, as all that is thrown here
   gt::memory_info();  // makes what the allocator counts with, while there is memory
   m.doc() = "The native core of gradtape.";
+  m.attr("VERSION") = GRADTAPE_VERSION;
   gt::init_names();
   gt::compiled_lock = gt::checked(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
   gt::init_tensor_type(m.ptr());

@@ -1,7 +1,8 @@
 """The environment variables of gradtape, read and checked in one place, before the native core looks at them.
 
 An invalid value is reported once, by the logger "gradtape", and removed from the environment of the process, as are
-values that equal the default: the core and child processes see only the settings in effect.
+values that equal the default: the core and child processes see only the settings in effect. Only an instruction set that
+does not exist is an error: who asks for one means to measure or to compare, and would not know what ran.
 `python -m gradtape info` shows it.
 """
 
@@ -22,6 +23,8 @@ class Setting(NamedTuple):
     expected: str
     default: str
     meaning: str
+    ignored: bool = True
+    """Whether the default takes the place of an invalid value."""
 
 
 def _one_of(*words: str) -> Callable[[str], bool]:
@@ -51,6 +54,7 @@ SETTINGS = (
         "a level of x86-64: 2, 3 or 4",
         "the highest that the processor has",
         "Asks for kernels of an older instruction set; more than the processor has is not used.",
+        ignored=False,
     ),
     Setting(
         "GRADTAPE_LINES",
@@ -92,11 +96,21 @@ SETTINGS = (
 
 
 def check(environ: MutableMapping[str, str] = os.environ) -> None:
-    """Reports invalid values and removes them."""
+    """Reports invalid values and removes them.
+
+    Raises:
+      ImportError: if the default cannot take the place of one.
+    """
     for setting in SETTINGS:
         value = environ.get(setting.name)
         if value is None or (setting.accepts(value) and value != setting.default):
             continue
+        if value.strip() and not setting.ignored:
+            raise ImportError(
+                f"{setting.name}={value[:40]!r} means nothing: expected {setting.expected}. Hint: unset it, and "
+                f"gradtape takes {setting.default}.",
+                name="gradtape",
+            )
         if value.strip() and value != setting.default:
             log.warning(
                 "%s=%r means nothing: expected %s; the default is used: %s",

@@ -1,13 +1,7 @@
-<<<<<<< HEAD
-"""Names of TensorFlow that gradtape has without TensorFlow's effect: accepted, or refused with a reason.
-
-Whether a name exists can be looked up in gradtape; this cannot. The doctor and docs/coverage.md show it.
-=======
 """TensorFlow names that gradtape has without TensorFlow's effect: accepted without effect, or refused with a message.
 
 Whether a name exists can be looked up in gradtape itself; this list is written by hand. It is used by the doctor
 and docs/coverage.md.
->>>>>>> words_code
 """
 
 from __future__ import annotations
@@ -43,11 +37,7 @@ STUBS = {
     "tf.compat.v1.variables_initializer": "does nothing: variables are initialised when they are created",
 }
 
-<<<<<<< HEAD
-# These exist only to raise an error that says what is wrong or what to use instead.
-=======
 # Present only to raise an error that says what to use instead.
->>>>>>> words_code
 REFUSALS = {
     "tf.distribute.ParameterServerStrategy": "there are no parameter servers",
     "tf.distribute.Server": "there are no parameter servers",

@@ -130,7 +130,9 @@ _WORDS = {
     "placeholder": "gradtape has no placeholders. Hint: arguments of a tf.function take their place.",
     "Graph": "gradtape has no explicit graphs. Hint: @tf.function makes one of a Python function.",
     "Operation": "gradtape has no graph operations. Hint: @tf.function makes a graph of a Python function.",
-    "enable_eager_execution": _V1_ONLY.format("leave it out: operations run as they are called; or use tf.compat.v1"),
+    "enable_eager_execution": _V1_ONLY.format(
+        "leave it out: operations run as they are called; or use tf.compat.v1"
+    ),
     "enable_v2_behavior": _V1_ONLY.format("leave it out: this is the only behaviour; or use tf.compat.v1"),
     "to_float": _V1_ONLY.format("tf.cast(x, tf.float32)"),
     "to_int32": _V1_ONLY.format("tf.cast(x, tf.int32)"),
