@@ -3,6 +3,7 @@
 // program instead.
 #include "device.h"
 #include "backward.h"
+#include "lending.h"
 
 #include <cstdlib>
 
@@ -12,14 +13,19 @@ namespace gt {
 
 namespace {
 
+// Of a tensor or a variable, which may have another one soon.
+Tensor value_of(PyObject* o) {
+  return is_tensor(o) ? as_tensor(o)->value : gt::value_of(as_variable(o));
+}
+
 // Ones: the cotangent of a target when none is given.
 Ref<> ones(PyObject* like) {
-  const Tensor& x = is_tensor(like) ? as_tensor(like)->value : as_variable(like)->value;
-  Ref<TensorObject> t(new_tensor(Tensor(x.spec())));
-  t->value.allocate();
+  Ref<TensorObject> t(new_tensor(Tensor(value_of(like).spec())));
+  Tensor& x = t->value;
+  x.allocate();
   visit(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    std::fill_n(t->value.as<T>(), x.numel, T(1));
+    std::fill_n(x.as<T>(), x.numel, T(1));
   });
   return Ref<>(reinterpret_cast<PyObject*>(t.release()));
 }
@@ -183,8 +189,7 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     s.query.add(v ? pass.number(v) << 32 | from[i].output : ~0ull);
     if (!v) continue;
     PyObject* g = PyList_GET_ITEM(cotangents, Py_ssize_t(i));
-    const Tensor& target =
-        is_tensor(from[i].object) ? as_tensor(from[i].object)->value : as_variable(from[i].object)->value;
+    const Tensor target = value_of(from[i].object);
     bool constant = g == Py_None && target.numel <= kMostOnes;
     s.query.add(constant);
     if (constant) {
@@ -299,14 +304,15 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
   s.query.add(kPullback | uint64_t(from.size()) << 32 | to.size());
   if (!compiles() || !pass.describe(s)) return none;
   std::vector<int> seeds;
+  std::vector<Tensor> ends;
+  ends.reserve(from.size());
   for (const End& f : from) {
     Visit* v = pass.visit(f.node);
     if (!v) return none;
     s.query.add(pass.number(v) << 32 | f.output);
-    const Tensor& target = is_tensor(f.object) ? as_tensor(f.object)->value : as_variable(f.object)->value;
-    s.query.add(target);
+    s.query.add(ends.emplace_back(value_of(f.object)));
     seeds.push_back(int(s.inputs.size()));
-    s.inputs.push_back(&target);
+    s.inputs.push_back(&ends.back());
   }
   for (const End& e : to) {
     Visit* v = pass.visit(e.node);

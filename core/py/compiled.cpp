@@ -24,7 +24,8 @@ constexpr int64_t kPatience = 64;  // programs made for structures that did not 
 
 // Never destroyed: its Python objects must not outlive the interpreter by a destructor at exit.
 static auto& cache = *new KeyedCache<std::shared_ptr<Compiled>>;
-static int64_t hits = 0, programs = 0, failures = 0, wasted = 0;
+static int64_t hits = 0, programs = 0, failures = 0;
+static Shared<int64_t> wasted = 0;
 static size_t all_bytes = 0;  // of all entries
 
 // Everything here is for one thread at a time, and comparing keys runs Python code.
@@ -114,7 +115,8 @@ void clear_compiled() {
   auto all = cache.take_all();  // let go of last: that may run any code
   for (auto& e : all) e->value->remembered = false;
   all_bytes = 0;
-  hits = programs = failures = wasted = 0;
+  hits = programs = failures = 0;
+  wasted = 0;
 }
 
 }  // namespace gt
