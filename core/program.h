@@ -2,6 +2,7 @@
 // shapes are known, with one block of memory for everything that does not leave it. Runs
 // without Python.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <vector>
@@ -172,7 +173,14 @@ class Program {
   void give_back(std::unique_ptr<Frame> f) noexcept;
   // `moved`: something lies elsewhere than when the frame was used last.
   void execute(Frame& f, double* times, bool interruptible, bool moved = true);
-  std::unique_ptr<Frame> idle_;  // the first of those that no run has
+  // Those that no run has. A thread looks into its own place first, so that threads that run one program do
+  // not wait for each other.
+  struct alignas(64) Idle {
+    std::atomic<Frame*> frame{nullptr};
+  };
+  Idle idle_[4];
+  std::unique_ptr<Frame> more_idle_;  // under a lock
+  std::atomic<bool> has_more_{false};
 };
 
 }  // namespace gt

@@ -14,9 +14,7 @@ namespace gt {
 namespace {
 
 // Of a tensor or a variable, which may have another one soon.
-Tensor value_of(PyObject* o) {
-  return is_tensor(o) ? as_tensor(o)->value : gt::value_of(as_variable(o));
-}
+Tensor value_of(PyObject* o) { return is_tensor(o) ? as_tensor(o)->value : gt::value_of(as_variable(o)); }
 
 // Ones: the cotangent of a target when none is given.
 Ref<> ones(PyObject* like) {
@@ -212,8 +210,7 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     Visit* v = pass.visit(e.node);
     s.query.add(v ? pass.number(v) << 32 | e.output : ~0ull);
   }
-  std::shared_ptr<Compiled> c = remember(s);
-  std::shared_ptr<const Plan> plan = plan_of(*c);
+  auto [c, plan] = remember(s);
   if (!plan) {
     if (!worth_compiling(*c) || !compile(*c, pass, s, from, to, seeds, true)) return false;
     plan = plan_of(*c);
@@ -320,9 +317,12 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
       if (!v && same(f, e)) return none;
     s.query.add(v ? pass.number(v) << 32 | e.output : ~0ull);
   }
-  std::shared_ptr<Compiled> c = remember(s);
-  if (!plan_of(*c) && (c->failed || !compile(*c, pass, s, from, to, seeds, false))) return none;
-  Ref<> function = plan_of(*c)->function, inputs = input_tensors(s);
+  auto [c, plan] = remember(s);
+  if (!plan) {
+    if (c->failed || !compile(*c, pass, s, from, to, seeds, false)) return none;
+    plan = plan_of(*c);
+  }
+  Ref<> function = plan->function, inputs = input_tensors(s);
   return Ref<>(checked(PyTuple_Pack(2, function.get(), inputs.get())));
 }
 

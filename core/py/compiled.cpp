@@ -46,7 +46,7 @@ static void weigh(Compiled& c) {
   }
 }
 
-std::shared_ptr<Compiled> remember(const Structure& s) {
+Found remember(const Structure& s) {
   Section here(compiled_lock);
   if (auto entry = cache.find(s.query)) {
     std::shared_ptr<Compiled> c = entry->value;
@@ -55,7 +55,7 @@ std::shared_ptr<Compiled> remember(const Structure& s) {
       ++hits;
       ++c->used;
     }
-    return c;
+    return {c, c->plan};
   }
   auto c = std::make_shared<Compiled>();
   c->seen = 1;
@@ -66,7 +66,7 @@ std::shared_ptr<Compiled> remember(const Structure& s) {
     all_bytes -= dead->value->bytes;
   }
   weigh(*c);
-  return c;
+  return {c, nullptr};
 }
 
 // A structure is compiled when it is seen for the second time, unless it is long. A program that throws away

@@ -287,10 +287,11 @@ struct Hooks {
 };
 extern Hooks hooks;
 
-// Names of methods that the core calls, and what else of Python's it needs. Made with the module, and not when they are first needed: a thread
-// that waits for another to make one would keep the world from stopping.
+// Names of methods that the core calls, and what else of Python's it needs. Made with the module, and not
+// when they are first needed: a thread that waits for another to make one would keep the world from stopping.
 struct Names {
-  PyObject *array, *assign, *call, *defer, *read, *slow_call, *symbol_for, *tensor, *trace, *update, *nothing, *getitem;
+  PyObject *array, *assign, *call, *defer, *read, *slow_call, *symbol_for, *tensor, *trace, *update, *nothing,
+      *getitem;
 };
 extern Names names;
 void init_names();

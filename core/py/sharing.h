@@ -111,8 +111,8 @@ inline void keep_for_ever(PyObject* o) {
   o->ob_ref_shared = 0;
 }
 
-// Of an object that is found and not held: may_be_found when it is made, hold_if_alive when it is found; false
-// if nobody holds it any more. Whoever frees it must wait until those that may find it have looked.
+// Of an object that is found and not held: may_be_found when it is made, hold_if_alive when it is found;
+// false if nobody holds it any more. Whoever frees it must wait until those that may find it have looked.
 #if PY_VERSION_HEX >= 0x030E0000
 inline void may_be_found(PyObject* o) { PyUnstable_EnableTryIncRef(o); }
 inline bool hold_if_alive(PyObject* o) { return Py_REFCNT(o) && PyUnstable_TryIncRef(o); }
@@ -125,8 +125,8 @@ inline bool hold_if_alive(PyObject* o) {
   Py_ssize_t shared = _Py_atomic_load_ssize_relaxed(&o->ob_ref_shared);
   do {
     if (shared == 0 || shared == _Py_REF_MERGED) return false;
-  } while (!_Py_atomic_compare_exchange_ssize(&o->ob_ref_shared, &shared,
-                                              shared + (1 << _Py_REF_SHARED_SHIFT)));
+  } while (
+      !_Py_atomic_compare_exchange_ssize(&o->ob_ref_shared, &shared, shared + (1 << _Py_REF_SHARED_SHIFT)));
   return true;
 }
 #endif

@@ -269,8 +269,7 @@ static PyObject* real_part(PyObject* item, PyObject* (*as)(PyObject*)) {
   return real ? as(real.get()) : nullptr;
 }
 static PyObject* to_float(PyObject* self) {
-  if (thread_state().told && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0)
-    return nullptr;
+  if (thread_state().told && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return nullptr;
   Ref<> item(item_or_error(self, "float"));
   return item ? real_part(item.get(), PyNumber_Float) : nullptr;
 }

@@ -358,6 +358,7 @@ PyObject* setting_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (!self) return nullptr;
   as_setting(self)->otherwise = Py_NewRef(otherwise);
   as_setting(self)->join = given(join);
+  keep_for_ever(self);  // they are in modules, which threads share
   return self;
 }
 

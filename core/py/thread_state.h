@@ -46,14 +46,14 @@ struct Context : Change {
 };
 
 // Written by its thread alone, but for what is said of others.
-struct ThreadState {
+struct alignas(64) ThreadState {   // each in cache lines of its own
   std::vector<Context*> contexts;  // entered and not left, oldest first; under the lock
   // What follows from them.
   std::vector<Tape*> tapes;  // that record, outermost first. Borrowed: see Pinned
   PyObject* trace =
       nullptr;  // a gradtape._src.graph.trace.Trace, or nullptr: variables are read and set through it
   PyObject* tracker =
-      nullptr;  // told of each assignment, and asked for values, while a tape follows assignments
+      nullptr;            // told of each assignment, and asked for values, while a tape follows assignments
   bool changed = false;   // there are contexts: something is different in this thread
   bool told = false;      // somebody is called after every op that runs by itself: see current_watchers
   bool watching = false;  // somebody would be, though not now: every op has to run by itself
