@@ -149,5 +149,5 @@ clean:
 	rm -rf build dist $(VENV) gradtape/_core*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .PHONY: free-threaded
-free-threaded:  ## CPython 3.13t from Debian's sources, and the tests without the interpreter's lock (ARGS=tests/ops)
+free-threaded:  ## CPython 3.13t from Debian's sources, and the tests without the interpreter's lock (ARGS=tests/ops, 3.14, --tsan)
 	$(PYTHON) tools/free_threaded.py $(ARGS)

@@ -5,8 +5,11 @@
 
 A figure is the steps of two threads in a second over those of one. Without the interpreter's lock, and with two free
 cores, it should be near 2; with the lock it is near 1. `shared` is one tf.function that both threads call, which
-changes no variables: steps that change the same ones come one after the other. The core's own threads are off.
-Nothing is published.
+changes no variables: steps that change the same ones come one after the other. `loop` is no more than Python, to tell
+what the machine and the interpreter allow. The core's own threads are off.
+
+One thread and two take turns of a few milliseconds, and the best of each counts: on a busy machine, too, there are
+turns during which nobody else runs. Nothing is published.
 """
 
 from __future__ import annotations
@@ -21,45 +24,75 @@ from workloads import tensorflow_api
 
 import gradtape as tf
 
-CASES = ("W1", "W2", "W3")
+CASES = ("loop", "W1", "W2", "W3")
 MODES = ("eager", "function", "shared")
 
-
-def _seconds(runs: list[Callable[[int], object]], n: int) -> float:
-    """The time in which each of the runs has made n steps, all at once."""
-    start = threading.Barrier(len(runs) + 1)
-
-    def work(run: Callable[[int], object]) -> None:
-        start.wait()
-        run(n)
-
-    threads = [threading.Thread(target=work, args=(run,)) for run in runs]
-    for t in threads:
-        t.start()
-    start.wait()
-    begin = time.perf_counter()
-    for t in threads:
-        t.join()
-    return time.perf_counter() - begin
+Run = Callable[[int], object]
 
 
-def _runs(name: str, mode: str) -> list[Callable[[int], object]]:
+class Workers:
+    """Two threads that make steps when they are told to, alone or both at once."""
+
+    def __init__(self, runs: list[Run]) -> None:
+        self._gate = threading.Barrier(len(runs) + 1)
+        self._steps = [0] * len(runs)
+        self._times = [(0.0, 0.0)] * len(runs)
+        for k, run in enumerate(runs):
+            threading.Thread(target=self._work, args=(k, run), daemon=True).start()
+
+    def _work(self, k: int, run: Run) -> None:
+        while True:
+            self._gate.wait()
+            n = self._steps[k]
+            if n < 0:
+                return
+            begin = time.perf_counter()
+            if n:
+                run(n)
+            self._times[k] = begin, time.perf_counter()
+            self._gate.wait()
+
+    def turn(self, *steps: int) -> float:
+        """Seconds from the first start to the last end."""
+        self._steps[:] = steps
+        self._gate.wait()
+        self._gate.wait()
+        used = [t for t, n in zip(self._times, steps, strict=True) if n]
+        return max(end for _, end in used) - min(begin for begin, _ in used)
+
+    def stop(self) -> None:
+        self._steps[:] = [-1] * len(self._steps)
+        self._gate.wait()
+
+
+def _count(n: int) -> int:
+    total = 0
+    for _ in range(200 * n):
+        total += 1
+    return total
+
+
+def _runs(name: str, mode: str) -> list[Run]:
     """What two threads run."""
-    cases = [tensorflow_api.build(tf, name, "eager" if mode == "eager" else "function") for _ in range(2)]
+    if name == "loop":
+        return [_count, _count]
+    made = [tensorflow_api.build(tf, name, "eager" if mode == "eager" else "function") for _ in range(2)]
     if mode == "shared":
-        cases[1] = cases[0]
-    for case in cases:
-        assert case.run is not None
-        case.run(20)  # traces and compiles
-    return [case.run for case in cases if case.run is not None]
+        made[1] = made[0]
+    return [case.run for case in made if case.run is not None]
 
 
-def measure(name: str, mode: str, rounds: int) -> tuple[float, float]:
-    """Microseconds of a step in one thread, and how much more two threads do; both of the best rounds."""
-    runs = _runs(name, mode)
-    n = max(1, int(20 / _seconds(runs[:1], 20) * 0.1))  # a tenth of a second
-    one = min(_seconds(runs[:1], n) for _ in range(rounds))
-    two = min(_seconds(runs, n) for _ in range(rounds))
+def measure(name: str, mode: str, turns: int, seconds: float) -> tuple[float, float]:
+    """Microseconds of a step in one thread, and how much more two threads do; both of the best turns."""
+    workers = Workers(_runs(name, mode))
+    for alone in ((20, 0), (0, 20)):  # traces and compiles
+        workers.turn(*alone)
+    n = max(1, int(20 * seconds / workers.turn(20, 0)))
+    one = two = float("inf")
+    for k in range(turns):
+        one = min(one, workers.turn(n, 0) if k % 2 else workers.turn(0, n))
+        two = min(two, workers.turn(n, n))
+    workers.stop()
     return 1e6 * one / n, 2 * one / two
 
 
@@ -68,16 +101,18 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="*", default=CASES, help="workloads")
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--modes", nargs="*", default=MODES, help="of them")
+    parser.add_argument("--turns", type=int, default=200)
+    parser.add_argument("--milliseconds", type=float, default=5.0, help="of a turn")
     args = parser.parse_args()
     tf.config.threading.set_intra_op_parallelism_threads(1)
     locked = getattr(sys, "_is_gil_enabled", lambda: True)()
     print(f"Python {sys.version.split()[0]}, the interpreter's lock is {'on' if locked else 'off'}")
     for name in args.only:
-        for mode in MODES:
+        for mode in args.modes if name != "loop" else ("python",):
             if mode == "shared" and name != "W1":
                 continue
-            each, more = measure(name, mode, args.rounds)
+            each, more = measure(name, mode, args.turns, args.milliseconds / 1000)
             print(f"{name} {mode:8} {each:9.1f} us a step in one thread; two do {more:.2f} times as much")
 
 

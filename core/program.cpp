@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -22,7 +23,8 @@ constexpr int64_t kKeptArena = 64 * 1024;
 
 Program::Program() = default;
 Program::~Program() {
-  while (idle_) idle_ = std::move(idle_->next);  // not by recursion
+  for (Idle& at : idle_) delete at.frame.load(std::memory_order_acquire);
+  while (more_idle_) more_idle_ = std::move(more_idle_->next);  // not by recursion
 }
 
 // ---- lines of short steps --------------------------------------------------------------------
@@ -276,14 +278,27 @@ static void run_together(const Program& p, Frame& f, size_t first, size_t count)
   run_alike(f.together.data(), count, f.begins_in.data(), f.begins_out.data());
 }
 
-static Lock& frames_lock = *new Lock;  // of the idle frames of all programs; never destroyed
+static Lock& frames_lock = *new Lock;  // of the further idle frames of all programs; never destroyed
+
+static size_t number_of_thread() {
+  static std::atomic<size_t> threads{0};
+  static thread_local const size_t number = threads.fetch_add(1, std::memory_order_relaxed);
+  return number;
+}
 
 std::unique_ptr<Frame> Program::take_frame() {
-  {
+  const size_t mine = number_of_thread();
+  for (size_t k = 0; k < std::size(idle_); ++k) {
+    std::atomic<Frame*>& at = idle_[(mine + k) % std::size(idle_)].frame;
+    if (!at.load(std::memory_order_relaxed)) continue;
+    if (Frame* f = at.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<Frame>(f);
+  }
+  if (has_more_.load(std::memory_order_relaxed)) {
     std::lock_guard hold(frames_lock);
-    if (idle_) {
-      auto f = std::move(idle_);
-      idle_ = std::move(f->next);
+    if (more_idle_) {
+      auto f = std::move(more_idle_);
+      more_idle_ = std::move(f->next);
+      has_more_.store(more_idle_ != nullptr, std::memory_order_relaxed);
       return f;
     }
   }
@@ -296,9 +311,19 @@ void Program::give_back(std::unique_ptr<Frame> f) noexcept {
     f->memory = nullptr;
   }
   f->place();
+  const size_t mine = number_of_thread();
+  for (size_t k = 0; k < std::size(idle_); ++k) {
+    Frame* nothing = nullptr;
+    if (!idle_[(mine + k) % std::size(idle_)].frame.compare_exchange_strong(nothing, f.get(),
+                                                                            std::memory_order_release))
+      continue;
+    f.release();
+    return;
+  }
   std::lock_guard hold(frames_lock);
-  f->next = std::move(idle_);
-  idle_ = std::move(f);
+  f->next = std::move(more_idle_);
+  more_idle_ = std::move(f);
+  has_more_.store(true, std::memory_order_relaxed);
 }
 
 void (*check_interrupt)() = [] {};

@@ -1,6 +1,7 @@
 // A program: a lowered graph. A flat list of steps over values of known shapes, with one block of memory for
 // everything that does not leave it. Runs without Python.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <vector>
@@ -170,7 +171,14 @@ class Program {
   void give_back(std::unique_ptr<Frame> f) noexcept;
   // `moved`: something has another address than when the frame was used last.
   void execute(Frame& f, double* times, bool interruptible, bool moved = true);
-  std::unique_ptr<Frame> idle_;  // the first frame that no run uses
+  // Frames that no run uses. A thread looks into its own place first, so that threads which run one program do
+  // not wait for each other.
+  struct alignas(64) Idle {
+    std::atomic<Frame*> frame{nullptr};
+  };
+  Idle idle_[4];
+  std::unique_ptr<Frame> more_idle_;  // under a lock
+  std::atomic<bool> has_more_{false};
 };
 
 }  // namespace gt

@@ -2,6 +2,8 @@
 
     python tools/free_threaded.py                  # interpreter, environment, core, thread tests, then all tests
     python tools/free_threaded.py tests/ops        # these tests instead
+    python tools/free_threaded.py 3.14             # another Python: the first argument, 3.13 if there is none
+    python tools/free_threaded.py --tsan           # interpreter and core under ThreadSanitizer, the tests of threads
     python tools/free_threaded.py --only-python    # no more than the interpreter
 
 The interpreter goes into ~/.cache/gradtape-pythons/3.13t (five minutes on two cores, once), the environment beside
@@ -15,11 +17,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = Path.home() / ".cache" / "gradtape-pythons"
-SUITE = "trixie"
-SOURCE = "python3.13"
+SUITES = {"3.13": "trixie", "3.14": "sid"}  # of Debian, which packages neither without its lock
 
 # numpy and the others come as wheels for the free-threaded ABI.
 PACKAGES = """
@@ -29,11 +31,35 @@ numpy scipy scipy-openblas32 pytest pytest-xdist hypothesis pillow nanobind scik
 # The tests in which threads meet come first.
 THREADS = "tests/reliability/test_threads.py tests/reliability/test_free_threads.py".split()
 
-# Keras and JAX are not in this environment; examples and packages are tested with the other interpreters.
-ASIDE = "keras xla test_examples.py test_package.py".split()
+# What is not run here, and why. (The pages and tools are the same with every interpreter, which has tried them.)
+ASIDE = {
+    "keras": "it needs Keras, whose h5py has no wheel for this ABI",
+    "xla": "it needs JAX, which this environment has not",
+    "test_examples.py": "they need Keras or matplotlib, and train for minutes",
+    "test_package.py": "the checkout's own rules",
+}
+
+# What ThreadSanitizer watches: the tests in which threads meet, except those whose processes use another core, and
+# one that compares times.
+WATCHED = """
+tests/reliability/test_free_threads.py tests/reliability/test_threads.py tests/reliability/test_contexts.py
+tests/semantics/test_tape_context.py tests/test_scopes.py
+--deselect=tests/reliability/test_threads.py::test_results_do_not_depend_on_the_number_of_threads
+--deselect=tests/reliability/test_threads.py::test_first_compilation_raced
+""".split()
+SUPPRESSED = ROOT / "tools" / "sanitize" / "free_threaded.supp"
 
 # These count or trace the bytecodes of the interpreter with the lock: without it their steps are others.
 DESELECTED = "not at_every_bytecode"
+
+
+class Target(NamedTuple):
+    version: str = "3.13"
+    sanitizer: str = ""  # "thread", or none
+
+    @property
+    def name(self) -> str:
+        return f"{self.version}t-{self.sanitizer}" if self.sanitizer else f"{self.version}t"
 
 
 def run(*command: object, **options: object) -> None:
@@ -45,22 +71,26 @@ def apt_site() -> str:
     out = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(REPO_URI)"], capture_output=True, text=True, check=True
     ).stdout
-    sites = [line for line in out.split() if "security" not in line]
+    sites = [line for line in out.split() if "debian" in line and "security" not in line]
     if not sites:
         raise SystemExit("No archive is known to apt. Hint: set up /etc/apt and run apt-get update.")
     return sites[0]
 
 
-def fetch(into: Path) -> Path:
+def source_of(version: str) -> Path:
     """Debian's sources of CPython, unpacked."""
-    found = sorted(into.glob(f"{SOURCE}-*/configure"))
-    if found:
-        return found[-1].parent
+    package = f"python{version}"
+    into = CACHE / "source" / package
+    folder = into / "unpacked"
+    if (folder / "configure").exists():
+        return folder
     apt = into / "apt"
     for part in ("lists/partial", "cache/archives/partial", "etc"):
         (apt / part).mkdir(parents=True, exist_ok=True)
     keys = "/usr/share/keyrings/debian-archive-keyring.gpg"
-    (apt / "etc" / "sources.list").write_text(f"deb-src [signed-by={keys}] {apt_site()} {SUITE} main\n")
+    (apt / "etc" / "sources.list").write_text(
+        f"deb-src [signed-by={keys}] {apt_site()} {SUITES[version]} main\n"
+    )
     options = [
         f"-oDir::Etc::sourcelist={apt}/etc/sources.list",
         "-oDir::Etc::sourceparts=-",
@@ -70,27 +100,24 @@ def fetch(into: Path) -> Path:
     ]
     run("apt-get", *options, "-q", "update")
     # Unpacked by hand: dpkg-source would want the tools of the package's build.
-    run("apt-get", *options, "-q", "source", "--download-only", SOURCE, cwd=into)
-    (archive,) = into.glob(f"{SOURCE}_*.orig.tar.xz")
-    folder = into / f"{SOURCE}-source"
+    run("apt-get", *options, "-q", "source", "--download-only", package, cwd=into)
+    (archive,) = into.glob(f"{package}_*.orig.tar.xz")
     folder.mkdir(exist_ok=True)
     run("tar", "-xf", archive, "-C", folder, "--strip-components=1")
     return folder
 
 
-def interpreter(sanitizer: str = "") -> Path:
-    """CPython 3.13 configured with --disable-gil; with ThreadSanitizer in it if `sanitizer` is "thread"."""
-    name = f"3.13t-{sanitizer}" if sanitizer else "3.13t"
-    home = CACHE / name
-    python = home / "bin" / "python3.13t"
-    if python.exists():
+def interpreter(target: Target) -> Path:
+    """CPython configured with --disable-gil, and with ThreadSanitizer in it if that is asked for."""
+    home = CACHE / target.name
+    python, done = home / "bin" / f"python{target.version}t", home / ".done"
+    if done.exists():
         return python
-    (CACHE / "source").mkdir(parents=True, exist_ok=True)
-    source = fetch(CACHE / "source")
-    work = CACHE / f"build-{name}"
+    source = source_of(target.version)
+    work = CACHE / f"build-{target.name}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    flags = ["--with-thread-sanitizer"] if sanitizer else []
+    flags = ["--with-thread-sanitizer"] if target.sanitizer else []
     run(
         source / "configure",
         "-q",
@@ -103,42 +130,46 @@ def interpreter(sanitizer: str = "") -> Path:
     # The interpreter is its own tool while it is built: what the sanitizer says of it then is not ours.
     quiet = {**os.environ, "TSAN_OPTIONS": "report_bugs=0"}
     run("make", "-s", f"-j{os.cpu_count()}", cwd=work, env=quiet)
-    run("make", "-s", "install", cwd=work, env=quiet, stdout=subprocess.DEVNULL)
+    # Under the sanitizer its library would take a quarter of an hour to compile: what is imported is enough.
+    only_top = ["COMPILEALL_OPTS=-l"] if target.sanitizer else []
+    run("make", "-s", "install", *only_top, cwd=work, env=quiet, stdout=subprocess.DEVNULL)
+    done.touch()
     shutil.rmtree(work)
     return python
 
 
-def environment(sanitizer: str = "") -> Path:
-    """The bin folder of an environment with what the tests need."""
-    home = CACHE / (f"env-3.13t-{sanitizer}" if sanitizer else "env-3.13t")
+def environment(version: str) -> Path:
+    """An environment with what the tests need; the interpreter under a sanitizer uses it, too."""
+    home = CACHE / f"env-{version}t"
     done = home / ".done"
     if not done.exists() or done.read_text() != " ".join(PACKAGES):
-        run(interpreter(sanitizer), "-m", "venv", home)
+        run(interpreter(Target(version)), "-m", "venv", home)
         # Wheels only: a package that has none would be built, with tools that may not be here.
         run(home / "bin" / "python", "-m", "pip", "install", "-q", "--only-binary=:all:", *PACKAGES)
         done.write_text(" ".join(PACKAGES))
-    return home / "bin"
+    return home
 
 
-def build(binaries: Path, *settings: str, folder: str = "free-threaded") -> Path:
-    """The core for that interpreter."""
-    where = ROOT / "build" / folder
-    defined = {"CMAKE_MAKE_PROGRAM": binaries / "ninja", "Python_EXECUTABLE": binaries / "python"}
+def build(target: Target, home: Path) -> Path:
+    """The core for that interpreter.
+
+    Under a sanitizer its kernels are those of the other builds, which bounds the time: `make sanitize` watches them.
+    """
+    where = ROOT / "build" / f"free-threaded-{target.name}"
+    defined: dict[str, object] = {
+        "CMAKE_MAKE_PROGRAM": home / "bin" / "ninja",
+        "Python_EXECUTABLE": home / "bin" / "python",
+    }
+    if target.sanitizer:
+        defined |= {
+            "GRADTAPE_SANITIZE": target.sanitizer,
+            "GRADTAPE_SANITIZE_KERNELS": "OFF",
+        }
     given = [f"-D{name}={value}" for name, value in defined.items()]
-    run(
-        binaries / "cmake",
-        "-S",
-        ROOT,
-        "-B",
-        where,
-        "-G",
-        "Ninja",
-        *given,
-        *settings,
-        stdout=subprocess.DEVNULL,
-    )
-    run(binaries / "cmake", "--build", where, "--target", "_core")
-    (core,) = where.glob("_core.*313t*.so")
+    cmake = home / "bin" / "cmake"
+    run(cmake, "-S", ROOT, "-B", where, "-G", "Ninja", *given, stdout=subprocess.DEVNULL)
+    run(cmake, "--build", where, "--target", "_core", "--parallel", os.cpu_count())
+    (core,) = where.glob(f"_core.*{target.version.replace('.', '')}t*.so")
     return core
 
 
@@ -149,20 +180,54 @@ def link(core: Path) -> None:
     there.symlink_to(core)
 
 
+def watch(target: Target, home: Path, core: Path, tests: list[str]) -> None:
+    """The tests under ThreadSanitizer: each race is a report, and reports are a failure."""
+    folder = core.parent
+    packages = home / "lib" / f"python{target.version}t" / "site-packages"
+    for report in folder.glob("report.*"):
+        report.unlink()
+    # CPython keeps a list of what is known of its own; the sanitizer takes one file.
+    theirs = source_of(target.version) / "Tools" / "tsan" / "suppressions_free_threading.txt"
+    suppressions = folder / "suppressions"
+    suppressions.write_text(SUPPRESSED.read_text() + theirs.read_text())
+    options = f"suppressions={suppressions}:log_path={folder / 'report'}:exitcode=0:second_deadlock_stack=1"
+    here = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, SUPPRESSED.parent, packages))),
+        "GRADTAPE_CORE": str(core),
+        "TSAN_OPTIONS": options + ":die_after_fork=0:history_size=4",
+    }
+    pytest = [interpreter(target), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "sanitized_core"]
+    run(*pytest, "-k", DESELECTED, *(tests or WATCHED), env=here, cwd=ROOT)
+    reports = sorted(folder.glob("report.*"))
+    for report in reports:
+        print(report.read_text())
+    if reports:
+        raise SystemExit(f"{len(reports)} processes had races: {folder}/report.*")
+
+
 def main(arguments: list[str]) -> None:
-    if "--only-python" in arguments:
-        print(interpreter())
+    versions = [a for a in arguments if a in SUITES]
+    flags = [a for a in arguments if a in ("--only-python", "--tsan")]
+    tests = [a for a in arguments if a not in (*versions, *flags)]
+    target = Target(versions[0] if versions else "3.13", "thread" if "--tsan" in flags else "")
+    if "--only-python" in flags:
+        print(interpreter(target))
         return
-    binaries = environment()
-    link(build(binaries))
+    home = environment(target.version)
+    core = build(target, home)
+    if target.sanitizer:
+        watch(target, home, core, tests)
+        return
+    link(core)
     here = {**os.environ, "PYTHONPATH": str(ROOT)}
     off = "import sys, gradtape; assert not sys._is_gil_enabled(), 'the core has turned the lock on'"
-    run(binaries / "python", "-c", off, env=here, cwd=ROOT)
-    pytest = [binaries / "python", "-m", "pytest", "-q", "-k", DESELECTED]
-    if not arguments:
+    run(home / "bin" / "python", "-c", off, env=here, cwd=ROOT)
+    pytest = [home / "bin" / "python", "-m", "pytest", "-q", "-k", DESELECTED]
+    if not tests:
         run(*pytest, "-n", "0", *THREADS, env=here, cwd=ROOT)
-    aside = [] if arguments else [f"--ignore=tests/{name}" for name in ASIDE]
-    run(*pytest, "-n", "auto", "--dist", "worksteal", *(arguments or ["tests"]), *aside, env=here, cwd=ROOT)
+    aside = [] if tests else [f"--ignore=tests/{name}" for name in ASIDE]
+    run(*pytest, "-n", "auto", "--dist", "worksteal", *(tests or ["tests"]), *aside, env=here, cwd=ROOT)
 
 
 if __name__ == "__main__":

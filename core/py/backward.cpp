@@ -3,6 +3,7 @@
 // program instead.
 #include "device.h"
 #include "backward.h"
+#include "lending.h"
 
 #include <cstdlib>
 
@@ -12,14 +13,17 @@ namespace gt {
 
 namespace {
 
+// Of a tensor or a variable, which may have another one soon.
+Tensor value_of(PyObject* o) { return is_tensor(o) ? as_tensor(o)->value : gt::value_of(as_variable(o)); }
+
 // Ones: the cotangent of a target when none is given.
 Ref<> ones(PyObject* like) {
-  const Tensor& x = is_tensor(like) ? as_tensor(like)->value : as_variable(like)->value;
-  Ref<TensorObject> t(new_tensor(Tensor(x.spec())));
-  t->value.allocate();
+  Ref<TensorObject> t(new_tensor(Tensor(value_of(like).spec())));
+  Tensor& x = t->value;
+  x.allocate();
   visit(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    std::fill_n(t->value.as<T>(), x.numel, T(1));
+    std::fill_n(x.as<T>(), x.numel, T(1));
   });
   return Ref<>(reinterpret_cast<PyObject*>(t.release()));
 }
@@ -183,8 +187,7 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     s.query.add(v ? pass.number(v) << 32 | from[i].output : ~0ull);
     if (!v) continue;
     PyObject* g = PyList_GET_ITEM(cotangents, Py_ssize_t(i));
-    const Tensor& target =
-        is_tensor(from[i].object) ? as_tensor(from[i].object)->value : as_variable(from[i].object)->value;
+    const Tensor target = value_of(from[i].object);
     bool constant = g == Py_None && target.numel <= kMostOnes;
     s.query.add(constant);
     if (constant) {
@@ -207,8 +210,7 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     Visit* v = pass.visit(e.node);
     s.query.add(v ? pass.number(v) << 32 | e.output : ~0ull);
   }
-  std::shared_ptr<Compiled> c = remember(s);
-  std::shared_ptr<const Plan> plan = plan_of(*c);
+  auto [c, plan] = remember(s);
   if (!plan) {
     if (!worth_compiling(*c) || !compile(*c, pass, s, from, to, seeds, true)) return false;
     plan = plan_of(*c);
@@ -299,14 +301,15 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
   s.query.add(kPullback | uint64_t(from.size()) << 32 | to.size());
   if (!compiles() || !pass.describe(s)) return none;
   std::vector<int> seeds;
+  std::vector<Tensor> ends;
+  ends.reserve(from.size());
   for (const End& f : from) {
     Visit* v = pass.visit(f.node);
     if (!v) return none;
     s.query.add(pass.number(v) << 32 | f.output);
-    const Tensor& target = is_tensor(f.object) ? as_tensor(f.object)->value : as_variable(f.object)->value;
-    s.query.add(target);
+    s.query.add(ends.emplace_back(value_of(f.object)));
     seeds.push_back(int(s.inputs.size()));
-    s.inputs.push_back(&target);
+    s.inputs.push_back(&ends.back());
   }
   for (const End& e : to) {
     Visit* v = pass.visit(e.node);
@@ -314,9 +317,12 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
       if (!v && same(f, e)) return none;
     s.query.add(v ? pass.number(v) << 32 | e.output : ~0ull);
   }
-  std::shared_ptr<Compiled> c = remember(s);
-  if (!plan_of(*c) && (c->failed || !compile(*c, pass, s, from, to, seeds, false))) return none;
-  Ref<> function = plan_of(*c)->function, inputs = input_tensors(s);
+  auto [c, plan] = remember(s);
+  if (!plan) {
+    if (c->failed || !compile(*c, pass, s, from, to, seeds, false)) return none;
+    plan = plan_of(*c);
+  }
+  Ref<> function = plan->function, inputs = input_tensors(s);
   return Ref<>(checked(PyTuple_Pack(2, function.get(), inputs.get())));
 }
 

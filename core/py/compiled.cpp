@@ -24,7 +24,8 @@ constexpr int64_t kPatience = 64;  // programs made for structures that did not 
 
 // Never destroyed: its Python objects must not outlive the interpreter by a destructor at exit.
 static auto& cache = *new KeyedCache<std::shared_ptr<Compiled>>;
-static int64_t hits = 0, programs = 0, failures = 0, wasted = 0;
+static int64_t hits = 0, programs = 0, failures = 0;
+static Shared<int64_t> wasted = 0;
 static size_t all_bytes = 0;  // of all entries
 
 // Everything here is for one thread at a time, and comparing keys runs Python code.
@@ -45,7 +46,7 @@ static void weigh(Compiled& c) {
   }
 }
 
-std::shared_ptr<Compiled> remember(const Structure& s) {
+Found remember(const Structure& s) {
   Section here(compiled_lock);
   if (auto entry = cache.find(s.query)) {
     std::shared_ptr<Compiled> c = entry->value;
@@ -54,7 +55,7 @@ std::shared_ptr<Compiled> remember(const Structure& s) {
       ++hits;
       ++c->used;
     }
-    return c;
+    return {c, c->plan};
   }
   auto c = std::make_shared<Compiled>();
   c->seen = 1;
@@ -65,7 +66,7 @@ std::shared_ptr<Compiled> remember(const Structure& s) {
     all_bytes -= dead->value->bytes;
   }
   weigh(*c);
-  return c;
+  return {c, nullptr};
 }
 
 // A structure is compiled when it is seen for the second time, unless it is long. A program that throws away
@@ -114,7 +115,8 @@ void clear_compiled() {
   auto all = cache.take_all();  // let go of last: that may run any code
   for (auto& e : all) e->value->remembered = false;
   all_bytes = 0;
-  hits = programs = failures = wasted = 0;
+  hits = programs = failures = 0;
+  wasted = 0;
 }
 
 }  // namespace gt

@@ -49,9 +49,13 @@ struct Compiled {
   bool remembered = true;  // it is still in the cache
 };
 
-// The entry of a structure, made when it is new. Whoever holds it may run any code while the cache forgets
-// it.
-std::shared_ptr<Compiled> remember(const Structure& s);
+// The entry of a structure, made when it is new, and what it was compiled to, if it was. Whoever holds it may
+// run any code while the cache forgets it.
+struct Found {
+  std::shared_ptr<Compiled> entry;
+  std::shared_ptr<const Plan> plan;
+};
+Found remember(const Structure& s);
 // Whether an entry that has no program should get one now.
 bool worth_compiling(const Compiled& c);
 // How often a structure of this many records must be seen before it is compiled.

@@ -310,6 +310,7 @@ static void resolve_reshape(const OpObject* op, std::vector<int64_t>& dims, cons
 
 Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param& p, const Tensor* first) {
   Attr a;
+  Ref<> list;
   int rank = first ? first->shape.rank : 0;
   switch (kind) {
     case ParamKind::Axes:
@@ -328,8 +329,10 @@ Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param
     case ParamKind::NewAxis:
       a.kind = Attr::Kind::Int;
       // expand_dims takes a list of one axis, too.
-      if (kind == ParamKind::NewAxis && PyList_Check(value) && PyList_GET_SIZE(value) == 1)
-        value = PyList_GET_ITEM(value, 0);
+      if (kind == ParamKind::NewAxis && PyList_Check(value)) {
+        list = Ref<>(checked(fixed_items(value, "")));
+        if (PySequence_Fast_GET_SIZE(list.get()) == 1) value = PySequence_Fast_GET_ITEM(list.get(), 0);
+      }
       // None is the first axis for ops that have it as default (argmax).
       if (!(value == Py_None && p.fallback == Py_None) && !integer(value, a.i))
         bad_attr(op, p, value, "an integer");
@@ -539,10 +542,8 @@ CallAttrs* index_attrs(const Shape& dims, PyObject* key) {
 
 PyObject* index_tensor(PyObject* self, PyObject* key) {
   if (thread_state().trace_records) {
-    static PyObject* getitem =
-        PyObject_GetAttrString(Ref<>(PyImport_ImportModule("operator")).get(), "getitem");
     PyObject* args[] = {self, key};
-    return recorded_call(getitem, args, 2, nullptr);
+    return recorded_call(names.getitem, args, 2, nullptr);
   }
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Ref<TensorObject> x = to_tensor(self);

@@ -176,7 +176,7 @@ Ref<> call_giving_up(PyObject* call, PyObject* args, const std::vector<Given>& g
   // To wait and to copy is to let others run.
   for (size_t k = 0; k < given.size(); ++k) {
     const Given& g = given[k];
-    if (g.variable->lent || array_of(g.variable->value) != array_at(g) || (!copies[k] && is_held(g)))
+    if (g.variable->lent || array_of(value_of(g.variable)) != array_at(g) || (!copies[k] && is_held(g)))
       return {};
   }
   for (size_t k = 0; k < given.size(); ++k) {
@@ -220,7 +220,7 @@ PyObject* call_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
     for (size_t k = 0; k < given.size(); ++k) {
       if (from[k] < 0 || from[k] >= PyList_GET_SIZE(outs.get()))
         fail(Code::Value, "call_on_device: there are fewer results");
-      values.push_back(from_array(items_of(outs.get())[from[k]], given[k].variable->value.spec()));
+      values.push_back(from_array(items_of(outs.get())[from[k]], value_of(given[k].variable).spec()));
     }
     for (size_t k = 0; k < given.size(); ++k) {
       Holding hold(given[k].variable->lock);

@@ -27,8 +27,7 @@ PyObject* tensor_item(const Tensor& t) {
 // ---- the buffer protocol ------------------------------------------------------------------
 
 int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
-  if (!thread_state().watchers.empty() && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0)
-    return -1;
+  if (thread_state().told && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return -1;
   Tensor& t = as_tensor(self)->value;
   if (flags & PyBUF_WRITABLE) {
     PyErr_SetString(PyExc_BufferError, "a Tensor cannot be changed; copy it with .numpy()");
@@ -77,7 +76,7 @@ int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
 void tensor_release_buffer(PyObject*, Py_buffer* view) { PyMem_Free(view->internal); }
 
 PyObject* tensor_to_numpy(TensorObject* self) {
-  if (!thread_state().watchers.empty()) note_leaving(reinterpret_cast<PyObject*>(self));
+  if (thread_state().told) note_leaving(reinterpret_cast<PyObject*>(self));
   const Tensor& t = self->value;
   if (!t.has_value()) {
     PyErr_SetString(PyExc_AttributeError,

@@ -239,7 +239,7 @@ PyObject* cache_remember(PyObject* self, PyObject* args) {
 // watched, a scope is open.
 PyObject* cache_run(PyObject* self, PyObject* tensors) {
   CacheObject* c = as_cache(self);
-  if (c->generation != generation || !thread_state().contexts.empty() || !PyTuple_CheckExact(tensors))
+  if (c->generation != generation || thread_state().changed || !PyTuple_CheckExact(tensors))
     Py_RETURN_NOTIMPLEMENTED;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
     PyObject* t = PyTuple_GET_ITEM(tensors, i);
@@ -253,7 +253,7 @@ PyObject* cache_run(PyObject* self, PyObject* tensors) {
   });
 }
 
-PyObject* has_contexts(PyObject*, PyObject*) { return PyBool_FromLong(!thread_state().contexts.empty()); }
+PyObject* has_contexts(PyObject*, PyObject*) { return PyBool_FromLong(thread_state().changed); }
 
 PyObject* new_generation(PyObject*, PyObject*) {
   ++generation;

@@ -25,6 +25,13 @@ uint32_t process = 1;
 
 void wait_for(VariableObject* v) {
   Ref<> held = Ref<>::borrow(reinterpret_cast<PyObject*>(v));
+  struct Waits {
+    Waits() {
+      ++waiting;
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+    ~Waits() { --waiting; }
+  } waits;
   // The count is read first: who returns the variable after that has another one.
   for (int32_t seen = returned.load(); v->lent; seen = returned.load()) {
     if (v->lent != process)
@@ -32,9 +39,7 @@ void wait_for(VariableObject* v) {
           Code::Runtime,
           "the variable was being changed by another thread when this process was forked: its value is lost. "
           "Hint: assign it, or start processes with spawn.");
-    ++waiting;
     without_lock([&] { returned.wait(seen); });
-    --waiting;
     if (PyErr_CheckSignals()) throw PythonError{};
   }
 }
@@ -116,13 +121,21 @@ bool may_lend() {
   return waiting == 0;
 }
 
+// Whoever waits has said so before it looked whether the variable is lent; so either it is heard of here, or
+// it sees that the variable is back. Threads that change variables of their own do not meet at the count.
+static void tell_waiters() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!waiting) return;
+  returned.fetch_add(1);
+  returned.notify_all();
+}
+
 void lend(VariableObject* v) { v->lent = process; }
 
 void give_back(const std::vector<VariableObject*>& lent) {
   if (lent.empty()) return;
   for (VariableObject* v : lent) v->lent = 0;
-  returned.fetch_add(1);
-  returned.notify_all();
+  tell_waiters();
 }
 
 template <class F> void Loans::each(F&& f) const {
@@ -162,8 +175,7 @@ void Loans::give_back() {
   if (!any_) return;
   any_ = false;
   each([](VariableObject* v) { v->lent = 0; });
-  returned.fetch_add(1);
-  returned.notify_all();
+  tell_waiters();
 }
 
 }  // namespace gt

@@ -48,6 +48,7 @@ static void set_hooks(nb::dict given) {
       throw nb::value_error("set_hooks: a table is not complete");
   }
   for (auto& [name, slot] : slots) *slot = Py_NewRef(nb::object(given[name]).ptr());
+  for (int i = 0; i < kDtypes; ++i) keep_for_ever(PyTuple_GET_ITEM(hooks.dtypes, i));
 }
 
 static bool is_main_interpreter() {

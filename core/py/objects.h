@@ -109,7 +109,7 @@ struct VariableObject {
   Shared<uint32_t> lent;       // other than 0: a run is writing over the elements
   Node* leaf;
   uint64_t uid;  // order of construction
-  bool trainable;
+  Shared<bool> trainable;
   PyObject* declared;  // the TensorShape it may take, when a size of it is unknown; owned
   PyObject* dict;
   PyObject* weakrefs;
@@ -287,13 +287,18 @@ struct Hooks {
 };
 extern Hooks hooks;
 
-// Names of methods that the core calls. Made with the module, and not when they are first needed: a thread
-// that waits for another to make one would keep the world from stopping.
+// Names of methods that the core calls, and what else of Python's it needs. Made with the module, and not
+// when they are first needed: a thread that waits for another to make one would keep the world from stopping.
 struct Names {
-  PyObject *array, *assign, *call, *defer, *read, *slow_call, *symbol_for, *tensor, *trace, *update, *nothing;
+  PyObject *array, *assign, *call, *defer, *read, *slow_call, *symbol_for, *tensor, *trace, *update, *nothing,
+      *getitem;
 };
 extern Names names;
 void init_names();
+
+std::vector<Ref<>> current_watchers();  // of the ops of this thread
+// The tapes of this thread that record now.
+std::vector<Ref<>> current_tapes();
 
 // Tells the watcher, if there is one, that a tensor's values leave for NumPy or Python.
 void note_leaving(PyObject* tensor);
@@ -374,6 +379,14 @@ void leave_tape(Node* n, Tape* t);  // a node on no tape lets its values and edg
 bool leave_tape(Tape* t);           // the last node of the tape does; false: there is none
 // Guards the lists of a tape. Tapes share locks, which outlive them all.
 Spin& lock_of(const Tape* t);
+// What is on a tape now. It stays while it is looked at: other threads may let go of it meanwhile.
+struct HeldNodes : std::vector<Node*> {
+  explicit HeldNodes(const Tape* t);
+  HeldNodes(const HeldNodes&) = delete;
+  ~HeldNodes() {
+    for (Node* n : *this) unref(n);
+  }
+};
 
 // Records a call on every active tape that tracks one of its operands.
 void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out,

@@ -330,9 +330,7 @@ static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, Call
 
 // They may raise, or change who watches.
 static void tell_watchers(PyObject* op, PyObject* operands, PyObject* result) {
-  std::vector<Ref<>> watchers;
-  for (PyObject* w : thread_state().watchers) watchers.push_back(Ref<>::borrow(w));
-  for (auto& w : watchers)
+  for (auto& w : current_watchers())
     Ref<>(checked(PyObject_CallFunctionObjArgs(w.get(), op, operands, result, nullptr)));
 }
 
@@ -371,7 +369,7 @@ PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs)
     PyObject* out = op->kernel ? run_kernel(op, in, n)
                     : op->impl ? run_impl(op, in, n, attrs)
                                : run_python(op, in, n, attrs);
-    return here.watchers.empty() ? out : watched(op, in, n, out);
+    return here.told ? watched(op, in, n, out) : out;
   } catch (const Error& e) {
     throw with_operands(e, op, in, n);
   }

@@ -423,8 +423,9 @@ PyObject* record_call(PyObject*, PyObject* args) {
 PyObject* recorded_symbols(PyObject*, PyObject*) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Ref<> list(checked(PyList_New(0)));
-    for (Tape* tape : active_tapes())
-      for (Node* n : tape->nodes) {
+    for (auto& tape : current_tapes()) {
+      HeldNodes nodes(reinterpret_cast<Tape*>(tape.get()));
+      for (Node* n : nodes) {
         if (!n->symbols) continue;
         for (int i = 0; i < n->n_in + n->n_out; ++i) {
           Node* from = i < n->n_in ? n->edges()[i].node : n;
@@ -436,6 +437,7 @@ PyObject* recorded_symbols(PyObject*, PyObject*) {
           if (PyList_Append(list.get(), t.object())) throw PythonError{};
         }
       }
+    }
     return list.release();
   });
 }

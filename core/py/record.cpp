@@ -218,6 +218,13 @@ static void empty_without_tapes(Node* n) {
   free_all(released);
 }
 
+HeldNodes::HeldNodes(const Tape* t) {
+  Holding hold(lock_of(t));
+  reserve(t->nodes.size());
+  for (Node* n : t->nodes)
+    if (n->refs.add_if_any()) push_back(n);
+}
+
 void leave_tape(Node* n, Tape* t) {
   {
     Holding hold(lock_of(t));

@@ -1,5 +1,6 @@
-// What threads share where CPython has no lock (Py_GIL_DISABLED). With the lock everything here is plain: a
-// number is a number, and a lock is nothing. docs/design.md ("Threads") says what is protected by which.
+// What threads share where CPython has no lock (Py_GIL_DISABLED). With the lock what these names stand for is
+// plain: a number is a number, and a lock is nothing. An Atomic and a SpinLock are what they are in both, for
+// threads that end without the lock. docs/design.md ("Threads") says what is protected by which.
 #pragma once
 #include <Python.h>
 
@@ -17,23 +18,19 @@ namespace gt {
 #define GT_NEAR_TLS
 #endif
 
-#ifdef Py_GIL_DISABLED
-
-inline constexpr bool kFreeThreaded = true;
-
 // A word that one thread writes and others read: what was written before it is seen by who sees it.
-template <class T> class Shared {
+template <class T> class Atomic {
  public:
-  constexpr Shared() = default;
-  constexpr Shared(T v) : value_(v) {}
-  Shared(const Shared& o) : value_(T(o)) {}
+  constexpr Atomic() = default;
+  constexpr Atomic(T v) : value_(v) {}
+  Atomic(const Atomic& o) : value_(T(o)) {}
   operator T() const { return value_.load(std::memory_order_acquire); }
   T operator->() const { return T(*this); }
-  Shared& operator=(T v) {
+  Atomic& operator=(T v) {
     value_.store(v, std::memory_order_release);
     return *this;
   }
-  Shared& operator=(const Shared& o) { return *this = T(o); }
+  Atomic& operator=(const Atomic& o) { return *this = T(o); }
   T operator++() { return value_.fetch_add(1, std::memory_order_acq_rel) + 1; }
   T operator--() { return value_.fetch_sub(1, std::memory_order_acq_rel) - 1; }
   // Puts `v` there if there is nothing yet; gives what is there then.
@@ -45,6 +42,25 @@ template <class T> class Shared {
  private:
   std::atomic<T> value_{};
 };
+
+// For a few instructions that call nothing of Python's: whoever waits for it keeps the world from stopping.
+class SpinLock {
+ public:
+  void lock() {
+    for (int tries = 0; taken_.exchange(true, std::memory_order_acquire); ++tries)
+      if (tries > 64) std::this_thread::yield();
+  }
+  void unlock() { taken_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> taken_{false};
+};
+
+#ifdef Py_GIL_DISABLED
+
+inline constexpr bool kFreeThreaded = true;
+
+template <class T> using Shared = Atomic<T>;
 
 // References to a thing. Who takes the last one away has it to itself.
 class Count {
@@ -63,18 +79,7 @@ class Count {
   std::atomic<int32_t> n_;
 };
 
-// For a few instructions that call nothing of Python's: whoever waits for it keeps the world from stopping.
-class Spin {
- public:
-  void lock() {
-    for (int tries = 0; taken_.exchange(true, std::memory_order_acquire); ++tries)
-      if (tries > 64) std::this_thread::yield();
-  }
-  void unlock() { taken_.store(false, std::memory_order_release); }
-
- private:
-  std::atomic<bool> taken_{false};
-};
+using Spin = SpinLock;
 
 // For longer work: who waits for it lets the world stop. Not for code that may come by here again.
 class Mutex {
@@ -106,6 +111,26 @@ inline void keep_for_ever(PyObject* o) {
   o->ob_ref_shared = 0;
 }
 
+// Of an object that is found and not held: may_be_found when it is made, hold_if_alive when it is found;
+// false if nobody holds it any more. Whoever frees it must wait until those that may find it have looked.
+#if PY_VERSION_HEX >= 0x030E0000
+inline void may_be_found(PyObject* o) { PyUnstable_EnableTryIncRef(o); }
+inline bool hold_if_alive(PyObject* o) { return Py_REFCNT(o) && PyUnstable_TryIncRef(o); }
+#else
+inline void may_be_found(PyObject* o) {  // before any other thread has it
+  o->ob_ref_shared = _Py_REF_MAYBE_WEAKREF;
+}
+inline bool hold_if_alive(PyObject* o) {
+  if (_Py_IsOwnedByCurrentThread(o)) return Py_REFCNT(o) && (Py_INCREF(o), true);
+  Py_ssize_t shared = _Py_atomic_load_ssize_relaxed(&o->ob_ref_shared);
+  do {
+    if (shared == 0 || shared == _Py_REF_MERGED) return false;
+  } while (
+      !_Py_atomic_compare_exchange_ssize(&o->ob_ref_shared, &shared, shared + (1 << _Py_REF_SHARED_SHIFT)));
+  return true;
+}
+#endif
+
 #else
 
 inline constexpr bool kFreeThreaded = false;
@@ -135,6 +160,8 @@ struct Section {
 };
 
 inline void keep_for_ever(PyObject*) {}
+inline void may_be_found(PyObject*) {}
+inline bool hold_if_alive(PyObject* o) { return Py_REFCNT(o) && (Py_INCREF(o), true); }
 
 #endif
 

@@ -31,6 +31,7 @@ static PyObject* tape_new(PyTypeObject* type, PyObject*, PyObject*) {
   new (&t->nodes) std::vector<Node*>;
   new (&t->variables) std::vector<PyObject*>;
   t->watch_accessed = true;
+  may_be_found(self);  // by the thread that records on it
   return self;
 }
 
@@ -237,19 +238,11 @@ static PyObject* tape_records(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] {
     Tape* t = as_tape(self);
     std::unordered_map<Node*, PyObject*> variables;
-    // What is looked at stays: other threads may let go of it meanwhile.
-    struct Nodes : std::vector<Node*> {
-      ~Nodes() {
-        for (Node* n : *this) unref(n);
-      }
-    } nodes;
+    HeldNodes nodes(t);
     std::vector<Ref<>> held;
     {
       Holding hold(lock_of(t));
       for (PyObject* v : t->variables) held.push_back(Ref<>::borrow(v));
-      nodes.reserve(t->nodes.size());
-      for (Node* n : t->nodes)
-        if (n->refs.add_if_any()) nodes.push_back(n);
     }
     for (auto& v : held) variables[as_variable(v.get())->leaf] = v.get();
     std::sort(nodes.begin(), nodes.end(), [](Node* a, Node* b) { return a->seq < b->seq; });
@@ -283,7 +276,14 @@ static PyObject* tape_records(PyObject* self, PyObject*) {
   });
 }
 
-static PyObject* tape_size(PyObject* self, void*) { return PyLong_FromSize_t(as_tape(self)->nodes.size()); }
+static PyObject* tape_size(PyObject* self, void*) {
+  size_t n;
+  {
+    Holding hold(lock_of(as_tape(self)));
+    n = as_tape(self)->nodes.size();
+  }
+  return PyLong_FromSize_t(n);
+}
 static PyObject* tape_recording(PyObject* self, void*) {
   return PyBool_FromLong(as_tape(self)->context.entered());
 }

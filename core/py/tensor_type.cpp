@@ -24,6 +24,8 @@ void init_names() {
                                                     {&names.update, "update"}};
   for (auto& [name, text] : all) *name = checked(PyUnicode_InternFromString(text));
   names.nothing = checked(PyTuple_New(0));
+  Ref<> operators(checked(PyImport_ImportModule("operator")));
+  names.getitem = checked(PyObject_GetAttrString(operators.get(), "getitem"));
 }
 
 // Dead objects are kept for reuse, in a list through themselves: most tensors live for one operation.
@@ -267,8 +269,7 @@ static PyObject* real_part(PyObject* item, PyObject* (*as)(PyObject*)) {
   return real ? as(real.get()) : nullptr;
 }
 static PyObject* to_float(PyObject* self) {
-  if (!thread_state().watchers.empty() && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0)
-    return nullptr;
+  if (thread_state().told && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return nullptr;
   Ref<> item(item_or_error(self, "float"));
   return item ? real_part(item.get(), PyNumber_Float) : nullptr;
 }

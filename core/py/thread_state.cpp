@@ -20,70 +20,154 @@ GT_NEAR_TLS
 thread_local constinit ThreadState* thread_state_ = nullptr;
 
 // A context may be left, or die, in another thread, and a thread may end with contexts that it has not left.
-static Lock& contexts_lock = *new Lock;  // never destroyed: threads may outlive statics
+// So states are never freed: who comes late finds one of another thread, or of none, without that context.
+// A fork waits for threads that are ending: the child would find a state locked for good.
+static Lock& spare_lock = *new Lock;
+static ThreadState* spare_states = nullptr;
 
 ThreadState& new_thread_state() {
   prepare_to_throw();
   struct Owner {
-    ThreadState state;
+    ThreadState* state = nullptr;
     ~Owner() {
-      std::lock_guard hold(contexts_lock);
-      for (Context* c : state.contexts) c->thread = nullptr;
+      std::lock_guard hold(spare_lock);
+      Holding at_contexts(state->lock);
+      for (Context* c : state->contexts) c->thread = nullptr;
+      state->contexts.clear();
+      state->stale = true;  // what it owns the next one lets go of: this thread can no longer
+      state->next_spare = spare_states;
+      spare_states = state;
       thread_state_ = nullptr;
     }
   };
   static thread_local Owner owner;
-  thread_state_ = &owner.state;
-  return owner.state;
+  ThreadState* state;
+  {
+    std::lock_guard hold(spare_lock);
+    state = spare_states;
+    if (state) spare_states = state->next_spare;
+  }
+  if (!state) state = new ThreadState;
+  owner.state = thread_state_ = state;
+  if (state->stale) state->look_again();
+  return *state;
 }
 
-void ThreadState::refresh() {
+static void find_tapes(const std::vector<Context*>& contexts, std::vector<Tape*>& tapes) {
   tapes.clear();
-  watchers.clear();
-  trace = tracker = nullptr;
-  trace_start = 0;
-  trace_lifts = trace_records = watching = false;
   for (const Context* c : contexts) {
     if (c->silences) tapes.clear();
     for (Tape* t : c->tapes)
       if (std::find(tapes.begin(), tapes.end(), t) == tapes.end()) tapes.push_back(t);
+  }
+}
+
+#ifdef Py_GIL_DISABLED
+void Pinned::find_tapes() { gt::find_tapes(here_.contexts, here_.tapes); }
+#endif
+
+// What a state owned, let go of when nothing is locked: that may run any code.
+struct Before {
+  PyObject *trace = nullptr, *tracker = nullptr;
+  Before() = default;
+  Before(const Before&) = delete;
+  ~Before() {
+    if constexpr (!kFreeThreaded) return;  // it was borrowed
+    Py_XDECREF(trace);
+    Py_XDECREF(tracker);
+  }
+};
+
+// Under the lock.
+void ThreadState::derive(Before& before) {
+  before.trace = trace, before.tracker = tracker;
+  stale = false;
+  find_tapes(contexts, tapes);
+  changed = !contexts.empty();
+  trace = tracker = nullptr;
+  trace_start = 0;
+  trace_lifts = trace_records = told = watching = false;
+  for (const Context* c : contexts) {
     if (c->sets_trace) {
       trace = c->trace, trace_start = c->trace_start;
       trace_lifts = c->trace_lifts, trace_records = c->trace_records;
     }
     if (c->sets_tracker) tracker = c->tracker;
     if (c->watcher)
-      watchers.push_back(c->watcher), watching = true;
+      told = watching = true;
     else if (c->sets_watcher)
-      watchers.clear();
+      told = false;
   }
+  if constexpr (kFreeThreaded) {
+    Py_XINCREF(trace);
+    Py_XINCREF(tracker);
+  }
+}
+
+void ThreadState::look_again() {
+  Before before;
+  Holding hold(lock);
+  derive(before);
 }
 
 void Context::enter() {
   ThreadState& here = thread_state();
-  std::lock_guard hold(contexts_lock);
+  Before before;
+  Holding hold(here.lock);
   // Leaving must not need memory.
   size_t most = tapes.size();
   for (Context* c : here.contexts) most += c->tapes.size();
   here.tapes.reserve(most);
-  here.watchers.reserve(here.contexts.size() + 1);
   here.contexts.push_back(this);
   thread = &here;
-  here.refresh();
+  here.derive(before);
 }
 
 void Context::leave() noexcept {
-  if (!thread) return;
-  std::lock_guard hold(contexts_lock);
-  if (!thread) return;
-  ThreadState* its = thread;
-  const bool pinned = its == thread_state_ && its->pins;
-  if (!pinned) its->lock.lock();
-  auto& contexts = its->contexts;
-  contexts.erase(std::remove(contexts.begin(), contexts.end(), this), contexts.end());
-  its->refresh();
-  if (!pinned) its->lock.unlock();
-  thread = nullptr;
+  while (ThreadState* its = thread) {
+    Before before;
+    const bool mine = its == thread_state_, pinned = mine && its->pins;
+    if (!pinned) its->lock.lock();
+    const bool entered = thread == its;
+    if (entered) {
+      auto& contexts = its->contexts;
+      contexts.erase(std::remove(contexts.begin(), contexts.end(), this), contexts.end());
+      if (!kFreeThreaded || (mine && !pinned)) {
+        its->derive(before);
+      } else {
+        its->stale = true;
+        if (pinned) find_tapes(contexts, its->tapes);
+      }
+      thread = nullptr;  // from here on it may be freed
+    }
+    if (!pinned) its->lock.unlock();
+    if (entered) return;
+  }
+}
+
+std::vector<Ref<>> current_tapes() {
+  std::vector<Ref<>> tapes;
+  Pinned here;
+  for (Tape* t : active_tapes())
+    if (PyObject* o = reinterpret_cast<PyObject*>(t); hold_if_alive(o)) tapes.emplace_back(o);
+  return tapes;
+}
+
+// Who is told of ops, the outermost first.
+std::vector<Ref<>> current_watchers() {
+  ThreadState& here = thread_state();
+  std::vector<Ref<>> all;
+  if (!here.told) return all;
+  all.reserve(here.contexts.size());  // by this thread alone they become more
+  std::vector<Ref<>> silenced;        // let go of when nothing is locked
+  Pinned pinned;
+  for (const Context* c : here.contexts) {
+    if (c->watcher)
+      all.push_back(Ref<>::borrow(c->watcher));
+    else if (c->sets_watcher)
+      silenced.swap(all);
+  }
+  return all;
 }
 
 // ---- Scope --------------------------------------------------------------------------------
@@ -274,6 +358,7 @@ PyObject* setting_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (!self) return nullptr;
   as_setting(self)->otherwise = Py_NewRef(otherwise);
   as_setting(self)->join = given(join);
+  keep_for_ever(self);  // they are in modules, which threads share
   return self;
 }
 
@@ -324,21 +409,17 @@ PyObject* or_none(PyObject* o) { return Py_NewRef(o ? o : Py_None); }
 PyObject* current_trace(PyObject*, PyObject*) { return or_none(thread_state().trace); }
 PyObject* assign_tracker(PyObject*, PyObject*) { return or_none(thread_state().tracker); }
 PyObject* op_watcher(PyObject*, PyObject*) {
-  const auto& watchers = thread_state().watchers;
-  return or_none(watchers.empty() ? nullptr : watchers.back());
+  return guarded<PyObject*>(nullptr, [] {
+    std::vector<Ref<>> watchers = current_watchers();
+    return or_none(watchers.empty() ? nullptr : watchers.back().get());
+  });
 }
 PyObject* is_watching(PyObject*, PyObject*) { return PyBool_FromLong(thread_state().watching); }
 PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(!active_tapes().empty()); }
 
 PyObject* recording_tapes(PyObject*, PyObject*) {
-  std::vector<Ref<>> tapes;
-  {
-    Pinned here;
-    for (Tape* t : active_tapes())
-      if (PyObject* o = reinterpret_cast<PyObject*>(t); Py_REFCNT(o)) tapes.push_back(Ref<>::borrow(o));
-  }
   PyObject* list = PyList_New(0);
-  for (auto& t : tapes)
+  for (auto& t : current_tapes())
     if (list && PyList_Append(list, t.get())) Py_CLEAR(list);
   return list;
 }

@@ -14,6 +14,7 @@ namespace gt {
 struct Node;
 struct Tape;
 struct ThreadState;
+struct Before;
 
 // What is different for a while. Whoever has it owns what it points to.
 struct Change {
@@ -27,7 +28,7 @@ struct Change {
   bool trace_lifts = false;    // of the trace: numbers made during it are values of its graph too
   bool trace_records = false;  // of the trace: it takes note of calls as they are (see calls.h)
   PyObject *setting = nullptr, *value = nullptr;
-  Shared<ThreadState*> thread =
+  Atomic<ThreadState*> thread =
       nullptr;  // that entered it; nullptr: it is not entered (here, so that Context has standard layout)
 };
 
@@ -44,23 +45,30 @@ struct Context : Change {
   void leave() noexcept;
 };
 
-struct ThreadState {
-  std::vector<Context*> contexts;  // entered and not left, oldest first
-  // What follows from them. Borrowed from the contexts.
-  std::vector<Tape*> tapes;  // that record, outermost first
+// Written by its thread alone, but for what is said of others.
+struct alignas(64) ThreadState {   // each in cache lines of its own
+  std::vector<Context*> contexts;  // entered and not left, oldest first; under the lock
+  // What follows from them.
+  std::vector<Tape*> tapes;  // that record, outermost first. Borrowed: see Pinned
   PyObject* trace =
       nullptr;  // a gradtape._src.graph.trace.Trace, or nullptr: variables are read and set through it
   PyObject* tracker =
-      nullptr;  // told of each assignment, and asked for values, while a tape follows assignments
-  std::vector<PyObject*> watchers;  // called after every op that runs by itself
-  bool watching = false;  // there are some, though they may not be told now: every op has to run by itself
+      nullptr;            // told of each assignment, and asked for values, while a tape follows assignments
+  bool changed = false;   // there are contexts: something is different in this thread
+  bool told = false;      // somebody is called after every op that runs by itself: see current_watchers
+  bool watching = false;  // somebody would be, though not now: every op has to run by itself
   uint64_t trace_start = 0;
   bool trace_lifts = false, trace_records = false;
   const Node* stepping = nullptr;  // the record whose gradient rule is running
-  Spin lock;                       // of whoever is at its contexts: see Pinned
-  int pins = 0;
+  // Without the interpreter's lock: another thread has left a context of this one, which looks again when it
+  // next asks for its state. Until then it owns the trace and the tracker that it had.
+  Shared<bool> stale = false;
+  SpinLock lock;  // of whoever is at its contexts
+  int pins = 0;   // see Pinned
+  ThreadState* next_spare = nullptr;
 
-  void refresh();
+  void derive(Before& before);
+  void look_again();
 };
 
 #ifdef Py_GIL_DISABLED
@@ -68,7 +76,13 @@ GT_NEAR_TLS
 #endif
 extern thread_local constinit ThreadState* thread_state_;
 ThreadState& new_thread_state();
-inline ThreadState& thread_state() { return thread_state_ ? *thread_state_ : new_thread_state(); }
+inline ThreadState& thread_state() {
+  ThreadState& here = thread_state_ ? *thread_state_ : new_thread_state();
+  if constexpr (kFreeThreaded)
+    if (here.stale && !here.pins) [[unlikely]]
+      here.look_again();
+  return here;
+}
 inline const std::vector<Tape*>& active_tapes() { return thread_state().tapes; }
 
 // While it lives no other thread leaves a context of this one, so that its tapes are there. For a few steps
@@ -77,7 +91,10 @@ class Pinned {
 #ifdef Py_GIL_DISABLED
  public:
   Pinned() {
-    if (here_.pins++ == 0) here_.lock.lock();
+    if (here_.pins++) return;
+    here_.lock.lock();
+    if (here_.stale) [[unlikely]]
+      find_tapes();
   }
   ~Pinned() {
     if (--here_.pins == 0) here_.lock.unlock();
@@ -85,6 +102,7 @@ class Pinned {
   Pinned(const Pinned&) = delete;
 
  private:
+  void find_tapes();
   ThreadState& here_ = thread_state();
 #else
  public:

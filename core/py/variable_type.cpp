@@ -50,7 +50,7 @@ Ref<TensorObject> read_variable(VariableObject* v) {
   }
   if (!has_value(v)) fail(Code::Runtime, "the variable has no value: it was not initialised");
   // With lines on (debug.lines), reads outside of all tapes are noted too: they may be what is asked for.
-  if (here.tracker && (!here.watchers.empty() || !here.tapes.empty()))
+  if (here.tracker && (here.told || !here.tapes.empty()))
     if (TensorObject* t = assigned_value(v)) return Ref<TensorObject>(t);
   Ref<TensorObject> t(new_tensor(value_of(v)));
   // Read outside all tapes it is a constant, also for a tape that is opened later.
@@ -395,17 +395,24 @@ static PyObject* touch(PyObject* self, PyObject*) {
   });
 }
 
+static Ref<> declared_of(PyObject* self) {
+  Section here(self);
+  return Ref<>::borrow(as_variable(self)->declared);
+}
 static PyObject* get_value_shape(PyObject* self, void*) { return shape_object(shape_of(as_variable(self))); }
 static PyObject* get_shape(PyObject* self, void*) {
-  PyObject* declared = as_variable(self)->declared;
-  return declared ? Py_NewRef(declared) : get_value_shape(self, nullptr);
+  if (Ref<> declared = declared_of(self)) return declared.release();
+  return get_value_shape(self, nullptr);
 }
 static PyObject* get_declared(PyObject* self, void*) {
-  PyObject* declared = as_variable(self)->declared;
-  return Py_NewRef(declared ? declared : Py_None);
+  Ref<> declared = declared_of(self);
+  return declared ? declared.release() : Py_NewRef(Py_None);
 }
 static int set_declared(PyObject* self, PyObject* shape, void*) {
-  Py_XSETREF(as_variable(self)->declared, shape && shape != Py_None ? Py_NewRef(shape) : nullptr);
+  Ref<> before;
+  Section here(self);
+  before = Ref<>(as_variable(self)->declared);
+  as_variable(self)->declared = shape && shape != Py_None ? Py_NewRef(shape) : nullptr;
   return 0;
 }
 static PyObject* get_dtype(PyObject* self, void*) {

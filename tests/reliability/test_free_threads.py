@@ -3,6 +3,7 @@
 import gc
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -225,3 +226,197 @@ def test_garbage_is_collected_beside_tapes():
         return True
 
     assert all(at_once(work))
+
+
+def _beside(owner, others, turns=200):
+    """Runs `owner(k)` and `others(k)` in two threads, in step."""
+    step, errors = threading.Barrier(2), []
+
+    def work(f):
+        try:
+            for k in range(turns):
+                step.wait(60)
+                f(k)
+        except BaseException as e:
+            errors.append(e)
+            step.abort()
+
+    threads = [threading.Thread(target=work, args=(f,)) for f in (owner, others)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if errors:
+        raise next((e for e in errors if not isinstance(e, threading.BrokenBarrierError)), errors[0])
+
+
+def test_watchers_and_trackers_that_another_thread_takes_away():
+    """A scope that another thread leaves keeps nobody from looking at what was in it."""
+
+    class Watcher:
+        def __init__(self):
+            self.seen = [0]
+
+        def __call__(self, op, operands, result):
+            self.seen[0] += 1
+
+    class Tracker:
+        def assign(self, variable, value):
+            self.last = value
+
+        def read(self, variable):
+            return None
+
+    x, v = tf.constant(1.0), tf.Variable(0.0)
+    left = []
+
+    def owner(k):
+        scope = _core.Scope(watcher=Watcher(), tracker=Tracker())
+        scope.__enter__()
+        left.append(scope)
+        del scope
+        for _ in range(20):
+            tf.identity(x)
+            v.assign(x)
+            _core.op_watcher()
+            _core.assign_tracker()
+
+    def other(k):
+        while not left:
+            time.sleep(0)
+        scope = left.pop()
+        scope.__exit__(None, None, None)
+
+    _beside(owner, other)
+
+
+def test_tapes_that_another_thread_drops():
+    """The last reference to a tape that records goes in another thread, while its own looks for its tapes."""
+    w = tf.Variable(1.0)
+    open_tapes = []
+
+    def owner(k):
+        tape = tf.GradientTape()
+        tape.__enter__()
+        open_tapes.append(tape)
+        del tape
+        for _ in range(10):
+            assert all(isinstance(t, tf.GradientTape) for t in _core.recording_tapes())
+            w * w
+        while _core.recording_tapes():
+            time.sleep(0)
+
+    def other(k):
+        while not open_tapes:
+            time.sleep(0)
+        open_tapes.pop()
+
+    _beside(owner, other)
+
+
+def test_settings_of_a_scope_that_another_thread_leaves():
+    setting = _core.Setting("usual")
+    left = []
+
+    def owner(k):
+        scope = setting.to(["another", k])
+        scope.__enter__()
+        left.append(scope)
+        del scope
+        for _ in range(20):
+            assert setting.now() in ("usual", ["another", k])
+        while setting.now() != "usual":
+            time.sleep(0)
+        assert not _core.has_contexts()
+
+    def other(k):
+        while not left:
+            time.sleep(0)
+        left.pop().__exit__(None, None, None)
+
+    _beside(owner, other)
+
+
+def test_a_function_of_many_shapes():
+    """Traces, the cache of traces and compiled passes are filled by all threads at once."""
+    calls = []
+
+    @tf.function
+    def f(x, scale):
+        calls.append(None)
+        return tf.reduce_sum(tf.tanh(x) * scale)
+
+    def work(k):
+        found = []
+        for n in range(1, 25):
+            x = tf.constant(np.linspace(-1, 1, n, dtype=np.float32))
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = f(x, float(n % 3))
+            found.append((float(y), tape.gradient(y, x).numpy().tobytes()))
+        return found
+
+    found = at_once(work)
+    assert all(mine == found[0] for mine in found)
+    assert len(calls) < 25 * 3  # a trace for each shape and scale, not for each thread
+
+
+def test_values_read_while_they_are_assigned():
+    """Also those of variables whose size changes: each read is a whole value."""
+    v = tf.Variable(np.zeros(4, np.float32), shape=tf.TensorShape([None]))
+
+    def work(k):
+        for n in range(1, 150):
+            if k < 4:
+                v.assign(np.full(n % 40 + k + 1, n, np.float32))
+            else:
+                x = v.numpy()
+                assert len(set(x)) <= 1
+                y = tf.reduce_max(v) - tf.reduce_min(v)
+                assert float(y) == 0.0
+                assert v.shape.rank == 1
+
+    at_once(work)
+
+
+def test_nested_tapes():
+    w = tf.Variable([0.5, -1.0])
+
+    def work(k):
+        for _ in range(40):
+            with tf.GradientTape() as outer:
+                with tf.GradientTape() as inner:
+                    y = tf.reduce_sum(w**3) * float(k + 1)
+                g = inner.gradient(y, w)
+            h = outer.gradient(g, w)
+            np.testing.assert_allclose(g, 3.0 * (k + 1) * np.array([0.25, 1.0]), rtol=1e-5)
+            np.testing.assert_allclose(h, 6.0 * (k + 1) * np.array([0.5, -1.0]), rtol=1e-5)
+
+    at_once(work)
+
+
+def test_datasets():
+    """One dataset, and an iterator of it in each thread."""
+    data = tf.data.Dataset.range(60).map(lambda x: x * 2).shuffle(10, seed=3).batch(4).prefetch(2)
+    alone = [x.numpy().tolist() for x in data]
+    found = at_once(lambda k: [x.numpy().tolist() for x in data], 4)
+    assert all(sorted(sum(mine, [])) == sorted(sum(alone, [])) for mine in found)
+
+
+def test_symbols_of_other_traces():
+    """Tapes around a trace are asked for their symbols while other threads let go of what is on them."""
+    w = tf.Variable(2.0)
+
+    def work(k):
+        for _ in range(20):
+
+            @tf.function
+            def f(x):
+                with tf.GradientTape() as tape:
+                    tape.watch(x)
+                    y = x * x * w
+                return tape.gradient(y, x)
+
+            assert float(f(tf.constant(float(k)))) == 4.0 * k
+
+    at_once(work, 4)
