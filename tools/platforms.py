@@ -288,9 +288,11 @@ def chroot(suite: str, packages: tuple[str, ...], architecture: str = "") -> Mac
             _mounted.append(machine.path(name))
     installed = set(machine.output("dpkg-query", "-Wf", "${Package}\n").split())
     if missing := [p for p in packages if p not in installed]:
-        machine.run("apt-get", "update", "-qq")
+        # A mirror that stands still has lists that are signed but "expired"; there is no terminal for dpkg.
+        settings = ("-qq", "-oAcquire::Check-Valid-Until=false", "-oDpkg::Use-Pty=0")
+        machine.run("apt-get", *settings, "update")
         machine.run(
-            "apt-get", "install", "-qqy", "--no-install-recommends", *missing,
+            "apt-get", *settings, "install", "-y", "--no-install-recommends", *missing,
             env={"DEBIAN_FRONTEND": "noninteractive"},
         )  # fmt: skip
     return machine
@@ -307,7 +309,7 @@ def unmount() -> None:
 
 def in_chroot(suite: str, version: str) -> Row:
     python = f"python{version}"
-    machine = chroot(suite, ("g++", python, f"{python}-dev", f"{python}-venv"))
+    machine = chroot(suite, ("g++", "ccache", python, f"{python}-dev", f"{python}-venv"))
     source = Path("/root/gradtape")
     copy_sources(machine.path(source))
     env = environment(machine, f"/usr/bin/{python}", version, NEEDED + BUILD)
