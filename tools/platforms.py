@@ -230,6 +230,16 @@ def on_host(target: str, compiler: str, package: str, python: str = sys.executab
     )
 
 
+def host_python(version: str) -> str:
+    """A Python of this machine: on the PATH, or one of pyenv's."""
+    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    return (
+        str(kept[-1])
+        if kept
+        else need(f"python{version}", f"python{version}-venv (or: pyenv install {version})")
+    )
+
+
 def base_python(python: str) -> str:
     """The interpreter behind a virtual environment."""
     return output(python, "-c", "import sys; print(getattr(sys, '_base_executable', sys.executable))")
@@ -249,15 +259,13 @@ def clang(options: argparse.Namespace) -> None:
 
 def pythons(options: argparse.Namespace) -> None:
     """CPython 3.11 to 3.15: the host's own, and those of newer Debians in chroots."""
-    places = {"3.11": None, "3.13": "trixie", "3.14": "sid", "3.15": "sid"}
+    places = {"3.11": None, "3.12": None, "3.13": "trixie", "3.14": "sid", "3.15": "sid"}
     for version in options.versions or places:
         if version not in places:
             raise Failed(f"there is no chroot for Python {version}: {', '.join(places)}")
         suite = places[version]
         if suite is None:
-            _, row = on_host(
-                f"CPython {version}", "g++", "g++", need(f"python{version}", f"python{version}-venv")
-            )
+            _, row = on_host(f"CPython {version}", "g++", "g++", host_python(version))
         else:
             row = in_chroot(suite, version)
         keep(row)
@@ -271,7 +279,8 @@ def chroot(suite: str, packages: tuple[str, ...], architecture: str = "") -> Mac
         raise Failed("a chroot is for root alone. Hint: sudo, or a container")
     if not (place / ".made").exists():
         debootstrap = need("debootstrap", "debootstrap")
-        place.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(place, ignore_errors=True)  # what was interrupted cannot be continued
+        place.mkdir(parents=True)
         foreign = ["--foreign", f"--arch={architecture}"] if architecture else []
         run(debootstrap, "--variant=minbase", *foreign, "--include=ca-certificates", suite, place)
         if architecture:
