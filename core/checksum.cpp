@@ -35,7 +35,7 @@ uint32_t by_tables(uint32_t r, const unsigned char* p, size_t n) {
 }
 
 #if defined(__x86_64__)
-[[gnu::target("sse4.2")]] uint32_t by_instruction(uint32_t r, const unsigned char* p, size_t n) {
+[[gnu::target("sse4.2,crc32")]] uint32_t by_instruction(uint32_t r, const unsigned char* p, size_t n) {
   uint64_t wide = r;
   for (; n >= 8; p += 8, n -= 8) {
     uint64_t word;

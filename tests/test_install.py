@@ -2,9 +2,11 @@
 
 import importlib.machinery
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -217,6 +219,54 @@ def test_the_processor_is_too_old():
         "the processor is of level 1" in said
         and "Hint: GRADTAPE_ISA asks for less than there is; unset it." in said
     )
+
+
+def on_processor(name):
+    """How `import gradtape` ends on another processor, which qemu plays."""
+    qemu = shutil.which("qemu-x86_64-static")
+    if not qemu or platform.machine() != "x86_64":
+        pytest.skip("qemu-user-static is not installed, or this is no x86-64")
+    code = "import gradtape; from gradtape import _core; print(_core.isa_name())"
+    return subprocess.run([qemu, "-cpu", name, sys.executable, "-c", code], capture_output=True, text=True)
+
+
+def test_a_processor_before_v2():
+    done = on_processor("core2duo")
+    said = done.stderr.splitlines()[-1]
+    assert done.returncode == 1
+    assert said.startswith("ImportError: this processor cannot run gradtape's kernels")
+    assert "x86-64-v2" in said
+
+
+def test_a_processor_of_v2_has_the_kernels_of_its_level():
+    done = on_processor("Nehalem")
+    assert done.stdout == "x86-64-v2\n", done.stderr
+
+
+def test_a_build_without_a_compiler_says_what_to_install():
+    tools = Path(sys.executable).parent
+    if not (tools / "cmake").exists() or not (ROOT / "CMakeLists.txt").exists():
+        pytest.skip("CMake is not in this environment")
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [
+                tools / "cmake",
+                "-S",
+                ROOT,
+                "-B",
+                folder,
+                "-G",
+                "Ninja",
+                f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}",
+            ],
+            env={**os.environ, "CXX": "/nonexistent"},
+            capture_output=True,
+            text=True,
+        )
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 1
+    assert "there is no wheel for this Python and platform, and there is no C++ compiler" in said
+    assert "apt install g++" in said and "set CXX to yours" in said
 
 
 def products(path):

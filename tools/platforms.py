@@ -153,7 +153,8 @@ def build(machine: Machine, source: Path, python: Path, compiler: str, *settings
         f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}", f"-DPython_EXECUTABLE={python}", "-DCMAKE_BUILD_TYPE=Release",
         "-DGRADTAPE_WERROR=ON", "-DGRADTAPE_CHECKS=ON", *settings,
     )  # fmt: skip
-    machine.run(tools / "ninja", "-C", folder)
+    # What ccache knows of another copy of the sources serves this one.
+    machine.run(tools / "ninja", "-C", folder, env={"CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1"})
     for core in machine.path(source / "gradtape").glob("_core.*.so"):
         core.unlink()
     for core in machine.path(folder).glob("_core.*.so"):
@@ -230,6 +231,16 @@ def on_host(target: str, compiler: str, package: str, python: str = sys.executab
     )
 
 
+def host_python(version: str) -> str:
+    """A Python of this machine: on the PATH, or one of pyenv's."""
+    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    return (
+        str(kept[-1])
+        if kept
+        else need(f"python{version}", f"python{version}-venv (or: pyenv install {version})")
+    )
+
+
 def base_python(python: str) -> str:
     """The interpreter behind a virtual environment."""
     return output(python, "-c", "import sys; print(getattr(sys, '_base_executable', sys.executable))")
@@ -249,15 +260,13 @@ def clang(options: argparse.Namespace) -> None:
 
 def pythons(options: argparse.Namespace) -> None:
     """CPython 3.11 to 3.15: the host's own, and those of newer Debians in chroots."""
-    places = {"3.11": None, "3.13": "trixie", "3.14": "sid", "3.15": "sid"}
+    places = {"3.11": None, "3.12": None, "3.13": "trixie", "3.14": "sid", "3.15": "sid"}
     for version in options.versions or places:
         if version not in places:
             raise Failed(f"there is no chroot for Python {version}: {', '.join(places)}")
         suite = places[version]
         if suite is None:
-            _, row = on_host(
-                f"CPython {version}", "g++", "g++", need(f"python{version}", f"python{version}-venv")
-            )
+            _, row = on_host(f"CPython {version}", "g++", "g++", host_python(version))
         else:
             row = in_chroot(suite, version)
         keep(row)
@@ -271,7 +280,8 @@ def chroot(suite: str, packages: tuple[str, ...], architecture: str = "") -> Mac
         raise Failed("a chroot is for root alone. Hint: sudo, or a container")
     if not (place / ".made").exists():
         debootstrap = need("debootstrap", "debootstrap")
-        place.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(place, ignore_errors=True)  # what was interrupted cannot be continued
+        place.mkdir(parents=True)
         foreign = ["--foreign", f"--arch={architecture}"] if architecture else []
         run(debootstrap, "--variant=minbase", *foreign, "--include=ca-certificates", suite, place)
         if architecture:
@@ -288,9 +298,11 @@ def chroot(suite: str, packages: tuple[str, ...], architecture: str = "") -> Mac
             _mounted.append(machine.path(name))
     installed = set(machine.output("dpkg-query", "-Wf", "${Package}\n").split())
     if missing := [p for p in packages if p not in installed]:
-        machine.run("apt-get", "update", "-qq")
+        # A mirror that stands still has lists that are signed but "expired"; there is no terminal for dpkg.
+        settings = ("-qq", "-oAcquire::Check-Valid-Until=false", "-oDpkg::Use-Pty=0")
+        machine.run("apt-get", *settings, "update")
         machine.run(
-            "apt-get", "install", "-qqy", "--no-install-recommends", *missing,
+            "apt-get", *settings, "install", "-y", "--no-install-recommends", *missing,
             env={"DEBIAN_FRONTEND": "noninteractive"},
         )  # fmt: skip
     return machine
@@ -307,7 +319,7 @@ def unmount() -> None:
 
 def in_chroot(suite: str, version: str) -> Row:
     python = f"python{version}"
-    machine = chroot(suite, ("g++", python, f"{python}-dev", f"{python}-venv"))
+    machine = chroot(suite, ("g++", "ccache", python, f"{python}-dev", f"{python}-venv"))
     source = Path("/root/gradtape")
     copy_sources(machine.path(source))
     env = environment(machine, f"/usr/bin/{python}", version, NEEDED + BUILD)

@@ -1,8 +1,9 @@
 """Builds a wheel, and tries it where there is nothing else: a new environment, and no compiler on the PATH.
 
-`make wheel` runs it. The wheel goes to dist/ with the tag of glibc 2.28, if auditwheel agrees that it needs nothing
-newer; if not, this ends with what it said. What is tried there: the import, a training loop on a tape and in a
-function, `python -m gradtape info`, and `fit` of Keras with the extra `[keras]`.
+`make wheel` runs it. Where glibc is newer than 2.28, tools/old_glibc.py links the core. The wheel goes to dist/ with the
+tag of glibc 2.28, if auditwheel agrees that it needs nothing newer; if not, this ends with what it said. What is tried
+there: the import, a training loop on a tape and in a function, `python -m gradtape info`, and `fit` of Keras with the
+extra `[keras]`.
 
 `make sdist` runs it with `--sdist`: the sources go to dist/, are unpacked where there is nothing else, and the
 wheel is built of them. For workflows: `--here` tries gradtape as it is installed, `--tag v0.2.0` says whether a tag fits
@@ -91,14 +92,20 @@ def build_sdist() -> Path:
 
 def build(source: Path = ROOT) -> Path:
     """The wheel in dist/, with the widest tag it deserves."""
+    library, number = platform.libc_ver()
+    glibc = sys.platform == "linux" and library == "glibc"
+    settings = []
+    if glibc and tuple(map(int, number.split("."))) > (2, 28):
+        linker = f"{sys.executable};{ROOT / 'tools' / 'old_glibc.py'}"
+        settings.append(f"-Ccmake.define.CMAKE_CXX_LINKER_LAUNCHER={linker}")
     with tempfile.TemporaryDirectory() as folder:
         run(
             sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder,
-            "-Cbuild-dir=build/wheel", "-Cinstall.strip=true", source,
+            "-Cbuild-dir=build/wheel", "-Cinstall.strip=true", *settings, source,
         )  # fmt: skip
         (built,) = Path(folder).glob("gradtape-*.whl")
         DIST.mkdir(exist_ok=True)
-        if sys.platform == "linux" and platform.libc_ver()[0] == "glibc":
+        if glibc:
             return _repaired(built)
         return built.rename(DIST / built.name)
 

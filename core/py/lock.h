@@ -25,7 +25,11 @@ namespace gt {
     ::gt::stay_here();                  \
   }
 #else
-#define GT_CATCH_THREAD_END
+// Elsewhere (macOS, musl) a thread ends without unwinding; a try needs a handler.
+#define GT_CATCH_THREAD_END \
+  catch (...) {             \
+    throw;                  \
+  }
 #endif
 
 // Runs `work` without the lock. Whatever it throws travels on once the lock is taken again.
