@@ -3,9 +3,9 @@
     ~/.cache/gradtape-pythons/env-3.13t/bin/python benchmarks/threads.py  # after make free-threaded, with PYTHONPATH=.
     .venv/bin/python benchmarks/threads.py --only W1 W3  # with the interpreter's lock
 
-A figure is the steps of two threads in a second over those of one. Without the interpreter's lock, and with two free
-cores, it should be near 2; with the lock it is near 1. `shared` is one tf.function that both threads call, which
-changes no variables: steps that change the same ones come one after the other. The core's own threads are off.
+A figure is the steps per second of two threads divided by those of one. Without the interpreter's lock, and with
+two free cores, it should be near 2; with the lock it is near 1. `shared` is one tf.function that both threads call,
+which changes no variables: steps that change the same ones run one after the other. The core's own threads are off.
 Nothing is published.
 """
 
@@ -44,7 +44,7 @@ def _seconds(runs: list[Callable[[int], object]], n: int) -> float:
 
 
 def _runs(name: str, mode: str) -> list[Callable[[int], object]]:
-    """What two threads run."""
+    """The function that two threads run."""
     cases = [tensorflow_api.build(tf, name, "eager" if mode == "eager" else "function") for _ in range(2)]
     if mode == "shared":
         cases[1] = cases[0]

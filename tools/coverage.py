@@ -1,9 +1,9 @@
-"""Writes docs/coverage.md: which names of TensorFlow work, which are accepted without effect, which are not there.
+"""Writes docs/coverage.md: which names of TensorFlow work, which are accepted without effect, which are missing.
 
-`make coverage` runs it. The names are those found in 690 real files that use GradientTape
-(tools/symbols.csv: name, category, in how many of the files, whether TensorFlow 2.21 itself lacks it).
-Whether a name is there is asked of gradtape itself; which of them have no effect, or always refuse,
-is said in gradtape/_src/doctor/effects.py, since only a reader can tell.
+`make coverage` runs it. The names are those used in 690 real files that use GradientTape (tools/symbols.csv: name,
+category, number of files, whether TensorFlow 2.21 itself lacks it). Whether a name exists is looked up in gradtape
+itself; names without effect, or that always raise, are listed in gradtape/_src/doctor/effects.py, since only a
+reader can tell.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GROUPS = {
 
 
 class Symbol(NamedTuple):
-    """A name, what kind it is, in how many files, and how it stands with it."""
+    """A name, its kind, the number of files that use it, and its status."""
 
     name: str
     category: str
@@ -44,7 +44,7 @@ class Symbol(NamedTuple):
 
 
 def look(tf: Any, name: str) -> tuple[str, str]:
-    """How it stands with a name: the status, and words about it."""
+    """The status of a name, and a note about it."""
     if not name.startswith("tf."):
         return REFUSED, "an internal module of TensorFlow"
     value = tf

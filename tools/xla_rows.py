@@ -1,7 +1,7 @@
 """Writes docs/xla_rows.md: which ops run on XLA, and which on the host, in the middle of a program.
 
-`make xla-rows` runs it. What a row of the op table says is asked of the table itself; why it is so, only a reader can tell,
-and stands here.
+`make xla-rows` runs it. Whether an op is lowered comes from the op table; the reasons, which only a reader can
+tell, are written here.
 """
 
 from __future__ import annotations
