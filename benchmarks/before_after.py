@@ -24,7 +24,7 @@ BUILDS = ("before", "now")
 
 
 def _cases(only: list[str]) -> list[tuple[str, str, str]]:
-    """What is measured: part, case, mode."""
+    """A measurement: part, case, mode."""
     workloads = [
         ("steps", name, mode) for name in data.WORKLOADS if not only or name in only for mode in MODES
     ]
@@ -33,7 +33,7 @@ def _cases(only: list[str]) -> list[tuple[str, str, str]]:
 
 
 def _import_time(python: str) -> float:
-    """CPU milliseconds of `import gradtape` once NumPy is there."""
+    """CPU milliseconds of `import gradtape` after NumPy is imported."""
     code = "import numpy, time; t = time.process_time(); import gradtape; print(time.process_time() - t)"
     return 1e3 * float(subprocess.check_output([python, "-c", code], cwd="/"))
 

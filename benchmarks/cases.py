@@ -1,7 +1,7 @@
-"""A case, something to time, and how a library is loaded for it.
+"""A benchmark case, and how a library is loaded for it.
 
-Imported by every peer's process, as are the modules whose `case` function makes cases: they need nothing
-but the standard library and NumPy.
+Imported by every peer's process, as are the modules whose `case` function builds cases: they need nothing but the
+standard library and NumPy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Case:
 
 
 def load(library: str, threads: int) -> Any:
-    """The library's module, told how many threads it may use."""
+    """The library's module, limited to the given number of threads."""
     module = importlib.import_module(library)
     if library == "torch":
         module.set_num_threads(threads)

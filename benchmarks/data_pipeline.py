@@ -1,8 +1,8 @@
-"""Data pipelines: a full epoch over data in memory, microseconds a batch, beside tf.data and DataLoader.
+"""Data pipelines: a full epoch over data in memory, microseconds per batch, against tf.data and DataLoader.
 
-Each library does it the way its guides do: `from_tensor_slices` with `shuffle`, `map`, `batch` and `prefetch`
-for TensorFlow and gradtape, a `TensorDataset` in a `DataLoader` for PyTorch. Imported by every peer's process,
-so it needs nothing but the standard library and NumPy.
+Each library is used the way its guides show: `from_tensor_slices` with `shuffle`, `map`, `batch` and `prefetch` for
+TensorFlow and gradtape, a `TensorDataset` in a `DataLoader` for PyTorch. Imported by every peer's process, so it
+needs nothing but the standard library and NumPy.
 """
 
 from __future__ import annotations

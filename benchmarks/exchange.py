@@ -1,13 +1,13 @@
-"""What an exchange of gradients between two processes costs, against the engine that carries it.
+"""The cost of exchanging gradients between two processes, against the engine that carries it.
 
     python benchmarks/exchange.py                      # JAX, MPI where mpirun is there, and a training step
     python benchmarks/exchange.py jax --rounds 200 --json exchange.json
 
-The gradients are those of W4 (an MLP 784-512-512-10, six tensors, 2.7 MB). `ours` is one all-reduce of the six tensors
-through a group: packed, checked, summed, unpacked. `engine` is what JAX or MPI itself takes for one all-reduce of as many
-bytes, from and to a buffer of its own. Both take turns in the same two processes on loopback, and the minimum of many
-counts: this machine has other things to do. `step` is a whole training step, by one process with the whole batch and
-by two with half of it each, one thread a process.
+The gradients are those of W4 (an MLP 784-512-512-10, six tensors, 2.7 MB). `ours` is one all-reduce of the six
+tensors through a group: packed, checked, summed, unpacked. `engine` is what JAX or MPI itself takes for one
+all-reduce of as many bytes, from and to its own buffer. Both take turns in the same two processes on loopback, and
+the minimum of many rounds counts, as the machine is shared. `step` is a whole training step, by one process with
+the whole batch and by two with half of it each, one thread per process.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def exchange(rounds: int) -> dict[str, Any]:
         f()
     for _ in range(rounds):
         for name, f in ways.items():
-            group.barrier()  # nobody waits for the other inside of what is measured
+            group.barrier()  # so that no process waits for the other in the measured part
             samples[name].append(timed(f))
     return {"bytes": 4 * count, **{name: summary(s) for name, s in samples.items()}}
 
@@ -135,7 +135,7 @@ def step(rounds: int) -> dict[str, Any]:
 
 
 def started(n: int, what: str, rounds: int, mpi: bool = False) -> dict[str, Any]:
-    """What process 0 of `n` found out."""
+    """The measurements of process 0 of `n`."""
     me = [sys.executable, __file__, "--part", what, "--rounds", str(rounds)]
     env = dict(os.environ, GRADTAPE_NUM_THREADS="1")
     env.pop("TF_CONFIG", None)

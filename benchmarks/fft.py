@@ -4,11 +4,11 @@
 
 Each figure is the least CPU time of many calls, in microseconds, from an array to an array; `ratio` is the time of
 the faster of the two others divided by ours, so that more than 1 means that ours is faster. The calls of all three
-are interleaved, so that a busy machine is busy for all of them. What a call costs besides the transform (a few
-microseconds each) decides the sizes below 100.
+are interleaved, so that they share the noise of a busy machine. Sizes below 100 are dominated by the overhead of a
+call (a few microseconds each).
 
-On two cores of an AMD EPYC (AVX2), beside other work, 16 November 2026: ours is faster than pocketfft in 110 of 144
-rows and than ducc0 in 51. Geometric means of the others' times by ours:
+On two cores of an AMD EPYC (AVX2), with other work running, 16 November 2026: ours is faster than pocketfft in 110
+of 144 rows and than ducc0 in 51. Geometric means of the others' times divided by ours:
 
 | | pocketfft | ducc0 |
 |---|---|---|

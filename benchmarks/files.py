@@ -1,7 +1,7 @@
-"""Files and images, beside TensorFlow alone: records written and read, images decoded, boxes chosen. The part `files`.
+"""Files and images, against TensorFlow only: records written and read, images decoded, boxes chosen. The part `files`.
 
-Imported by the processes of both libraries, so it needs nothing but the standard library and NumPy. Files lie in a
-folder that goes with the process, in the cache of the disk.
+Imported by the processes of both libraries, so it needs nothing but the standard library and NumPy. Files are in a
+temporary folder of the process, in the disk cache.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _nms(tf: Any) -> Callable[[], Any]:
     return lambda: tf.image.non_max_suppression(boxes, scores, 100, 0.5)
 
 
-# Case -> what is timed, made by a function of the library; and how many units one call is.
+# Case -> a factory of the timed function, given the library; and the number of units per call.
 CASES: dict[str, tuple[Callable[[Any], Callable[[], Any]], int]] = {
     "write a record of 100 bytes": (lambda tf: lambda: _write(tf, *_SMALL), _SMALL[0]),
     "write a record of 20,000 bytes": (lambda tf: lambda: _write(tf, *_LARGE), _LARGE[0]),
@@ -113,7 +113,7 @@ CASES: dict[str, tuple[Callable[[Any], Callable[[], Any]], int]] = {
 
 
 def _sum(result: Any) -> float:
-    """A number that tells whether the right thing came out: bytes of a file, of records, or the sum of numbers."""
+    """A checksum of a result: bytes of a file, of records, or the sum of numbers."""
     import numpy as np
 
     if isinstance(result, str):

@@ -1,4 +1,4 @@
-"""What a library costs before it computes anything: the part `footprint`, time to import it and size on disk."""
+"""The cost of a library before it computes anything: the part `footprint`, import time and size on disk."""
 
 from __future__ import annotations
 

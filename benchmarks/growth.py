@@ -1,10 +1,10 @@
-"""What one unit of work costs as there is more of it: the part `growth`.
+"""How the cost of one unit of work grows with their number: the part `growth`.
 
-Operations in a chain and side by side, variables, orders of derivatives, rows of a Jacobian, examples, iterations of
-a loop, weights. On every axis every library has a process of its own that goes from the smallest size to the largest, so
-that its peak of memory is that of the size at hand. It has so many seconds for all of them, and so much memory; a size that
-would exceed what is left, judged by the one before, is left out with the reason. Times are of one unit, so that a line
-that stays level is work that grows as it should. torch.compile unrolls chains and loops: it is not here.
+Operations in a chain and side by side, variables, orders of derivatives, rows of a Jacobian, examples, iterations
+of a loop, weights. On every axis every library has its own process that goes from the smallest size to the largest,
+so that its peak memory is that of the current size. Time and memory per process are limited; a size that would
+exceed what is left, judged by the one before, is skipped with the reason. Times are per unit: a flat line is work
+that grows linearly. torch.compile unrolls chains and loops: it is not measured here.
 
 Imported by every peer's process, so it needs nothing but the standard library and NumPy.
 """
@@ -23,7 +23,7 @@ import report
 SECONDS, GB = 20, 4  # of a library on an axis, and of addresses of its process
 _FEWER = {
     "jax eager": 5
-}  # nobody runs a thousand ops of it so, and it would take as long as all others together
+}  # nobody runs a thousand ops this way, and it would take as long as all others together
 _ALL = ("gradtape eager", "gradtape function", "torch eager", "jax eager", "jax jit")
 _LOOPS = ("gradtape eager", "gradtape function", "torch eager", "jax jit")
 _TENS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
@@ -120,7 +120,7 @@ def _program(axis: str, n: int) -> tuple[Callable[..., Any], list[Any]]:
 
 
 def case(library: str, module: Any, name: str, mode: str, size: int) -> dict[str, cases.Case]:
-    """`whole`: the program and its derivative. `record`: the program alone, recorded, where there is such a thing."""
+    """`whole`: the program and its derivative. `record`: only the recorded program, where the library records."""
     import numpy as np
 
     f, arrays = _program(name, size)
@@ -372,7 +372,7 @@ def per_unit(part: dict[str, Any], what: str) -> dict[str, Any]:
 
 
 def table(part: dict[str, Any]) -> str:
-    """Warm, first, recording alone, bytes: a row for each size."""
+    """Warm, first, recording only, bytes: a row for each size."""
     heads = {
         "whole": "Microseconds a unit, once warm:",
         "first": "Microseconds a unit of the first call of that size, compilation included:",

@@ -1,8 +1,8 @@
 """Training with Keras: W2 to W7 written with layers, `fit`, and the step of an optimizer.
 
-The same code on gradtape and on TensorFlow: a custom GradientTape loop as it is and under `function`; `fit`
-beside the compiled step it is made of; `apply_gradients` for 100 variables beside what copying their memory
-takes. Imported by every peer's process, so it needs nothing but the standard library and NumPy.
+The same code on gradtape and on TensorFlow: a custom GradientTape loop, eager and under `function`; `fit` beside
+its compiled step; `apply_gradients` for 100 variables beside the time to copy their memory. Imported by every
+peer's process, so it needs nothing but the standard library and NumPy.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _step(tf: Any, model: Any, loss: Any, x: Any, y: Any) -> Callable[[], Any]:
 
 
 def _fit(tf: Any, name: str) -> dict[str, cases.Case]:
-    """An epoch of `fit`, and its compiled step alone on one batch."""
+    """An epoch of `fit`, and only its compiled step on one batch."""
     import numpy as np
 
     model, loss, x, y = _workload(tf.keras, name)

@@ -1,8 +1,8 @@
 """Whole models on every backend of Keras, one `train_on_batch` at a time: the part `keras_models`.
 
 And three steps that people write with tapes: DQN, PPO and a PINN, on gradtape and TensorFlow by the same code, on
-PyTorch and JAX in their own words (workloads/by_hand.py). Every model of every library has a process of its own, for
-its peak of memory. Inputs are small, so that a step takes milliseconds to a second.
+PyTorch and JAX in their own APIs (workloads/by_hand.py). Every model of every library has its own process, for its
+peak memory. Inputs are small, so that a step takes milliseconds to a second.
 
 Imported by every peer's process, so it needs nothing but the standard library, NumPy and, for a model, Keras.
 """

@@ -3,9 +3,9 @@
     python benchmarks/lengths.py                    # gradtape and the peers, a process each, in turns
     python benchmarks/lengths.py gradtape tensorflow --rounds 3
 
-Every library sees the same weights and sentences. The time is that of all steps together, compilation included, in a
-new process, after the library was imported; the least of the rounds counts. JAX compiles each length; "jax padded"
-pads sentences to the next power of two, as its users do.
+Every library sees the same weights and sentences. The time is that of all steps together, compilation included, in
+a new process, after the library was imported; the least of the rounds counts. JAX compiles each length; "jax
+padded" pads sentences to the next power of two, as its users do.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What the machine can do at best, whoever asks: the part `limits`.
+"""The limits of the machine, whatever the library: the part `limits`.
 
-Products of matrices: the best rate that any of the libraries reaches. Memory: copies and sums of arrays that no
-cache holds, and sums in place of 64 MB, the size of the largest workload, by NumPy in as many threads as the libraries
-get. What a sum in place writes it has read before, so no line is fetched only to be written over: the quickest way to
-change memory. What the workloads must multiply and move at least is in `work`.
+Matrix products: the best rate that any of the libraries reaches. Memory: copies and sums of arrays larger than any
+cache, and in-place sums of 64 MB, the size of the largest workload, by NumPy in as many threads as the libraries
+get. An in-place sum writes what it has just read, so no line is fetched only to be overwritten: the fastest way to
+change memory. `work` has what the workloads must multiply and move at least.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The ops that are measured alone, in the words of each library.
+"""The ops that are measured one by one, in each library's API.
 
-A row gives the shapes of the operands a, b, c and the op in TensorFlow's words (gradtape's too), PyTorch's,
-JAX's and autograd's; "" where a library has no such op. With `images`, PyTorch gets its operands with the channels
-first. The names the words may use are those of `ops._names`.
+A row has the shapes of the operands a, b, c and the op in TensorFlow's API (also gradtape's), PyTorch's, JAX's and
+autograd's; "" where a library has no such op. With `images`, PyTorch gets its operands with the channels first. The
+names that may be used are those of `ops._names`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ops alone: the parts `large` (forward, by size), `layers` and `linalg` (value and gradient)."""
+"""Single ops: the parts `large` (forward, by size), `layers` and `linalg` (value and gradient)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from op_rows import LARGE, LAYERS, LINALG, SIZES, Row
 
 
 def _names(library: str, module: Any) -> dict[str, Any]:
-    """What the words of a row may use."""
+    """The names that the expressions of a row may use."""
     if library in ("tensorflow", "gradtape"):
         from workloads import tensorflow_api
 

@@ -1,4 +1,4 @@
-"""The step of an optimizer alone, its gradients given: the part `optimizers`.
+"""The step of an optimizer, with given gradients: the part `optimizers`.
 
 JAX has no optimizers: its Adam is the one that the workloads write by hand. autograd's would be NumPy.
 """

@@ -1,4 +1,4 @@
-"""What it costs to record one small op: the part `overhead`."""
+"""The cost of recording one small op: the part `overhead`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a part of the benchmark is measured: the libraries take turns, and what they say becomes plain data.
+"""How a part of the benchmark is measured: the libraries take turns, and their answers become plain data.
 
 A part is {"versions": {library: version}, "cases": {case: {label: {metric: figures}}}}. A label is a library and
 a way to run it ("torch compile, ..."); figures are those of `stats`, or {"missing": why}.
@@ -90,7 +90,7 @@ def in_turns(
 
 
 def command(label: str, part: str, name: str, **about: Any) -> dict[str, Any]:
-    """What the library of a label is to prepare."""
+    """The case that the library of a label prepares."""
     library, mode = label.split(" ", 1)
     return {"library": library, "part": part, "name": name, "mode": mode, **about}
 
@@ -148,7 +148,7 @@ def measure_fresh(
     rounds: int,
     seconds: float,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """One case with a new process for every label, so that memory is that of the case alone.
+    """One case with a new process for every label, so that memory is that of the case only.
 
     Returns the figures of `in_turns` and, as the metric `peak`, the most MB that each process held, and how many of
     those after the import. And the versions of the libraries.
@@ -182,7 +182,7 @@ def _close(running: dict[str, peers.Peer]) -> None:
 
 
 class Plan:
-    """What is left to do, told in lines while a part runs, or in a bar where gradtape would show one."""
+    """The remaining work, printed as lines while a part runs, or as a progress bar where gradtape would show one."""
 
     def __init__(self, expected: dict[str, float], now: Callable[[], float] = time.monotonic) -> None:
         self.expected, self.now = expected, now
@@ -204,7 +204,7 @@ plan = Plan({})
 
 
 def progress(part: str, name: str) -> None:
-    """Says what is measured now."""
+    """Shows what is being measured."""
     if plan.part:
         left, bar = plan.left(), plan.bar
         bar.step(max(round(bar.total - left) - bar.done, 0), f"{part}: {name}")

@@ -1,7 +1,7 @@
 """The libraries we compare with: an environment each, and a process each that takes commands.
 
-A process stays alive while a part of the benchmark runs and measures when it is told to, so that
-the libraries can take turns many times: a noisy machine is then noisy for all of them.
+A process stays alive while a part of the benchmark runs and measures on command, so that the libraries can take
+turns many times: they share the noise of the machine.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def python_of(library: str) -> str:
 
 
 def environment(library: str, threads: int = THREADS) -> dict[str, str]:
-    """What the process of a library finds in its environment: equal numbers of threads, and quiet."""
+    """The environment variables of a library's process: equal numbers of threads, and no log output."""
     env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", JAX_PLATFORMS="cpu")
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # imports are measured as users have them, from compiled files
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GRADTAPE_NUM_THREADS"):
         env[name] = str(threads)
-    # What torch.compile made in an earlier run would make its first call look quick.
+    # The cache of torch.compile from an earlier run would make its first call look fast.
     env["TORCHINDUCTOR_CACHE_DIR"] = _inductor()
     path = env.pop("PYTHONPATH", None)
     if library == "gradtape":
@@ -141,7 +141,7 @@ class Peer:
         return {"error": f"the process of {self.library} ended ({how})"}
 
     def _answers(self) -> bool:
-        """Waits for an answer; a process that gives none for too long is ended."""
+        """Waits for an answer; kills a process that takes too long."""
         if os.name == "nt":  # no select for pipes
             return True
         if select.select([self._process.stdout], [], [], self.patience)[0]:

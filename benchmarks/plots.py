@@ -177,7 +177,7 @@ def _limit(name: str, limits: dict[str, Any] | None) -> Callable[[int], float] |
 
 
 def _grown(part: dict[str, Any], what: str, unit: str) -> Any:
-    """A panel an axis, a line a way to run: what one unit costs by how many there are. Eager ways are dashed."""
+    """A panel per axis, a line per way to run: the cost of one unit by their number. Eager ways are dashed."""
     names = list(dict.fromkeys(growing.split(case)[0] for case in part["cases"]))
     shown = growing.per_unit(part, what)["cases"]
     rows = -(-len(names) // 4)

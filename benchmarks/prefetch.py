@@ -2,9 +2,10 @@
 
     python benchmarks/prefetch.py
 
-A consumer of each pipeline waits for the producer in `next` as long as an element takes (`alone`), then does something
-for twice that time. The figures are how long it waits with `prefetch`, over how long it waits without: about 0 where
-elements are made ahead. The median over an iteration counts; the first elements, which nobody can make ahead, do not.
+A consumer of each pipeline waits for the producer in `next` as long as an element takes (`alone`), then does
+something for twice that time. The figures are its waiting times with `prefetch`, divided by those without: about 0
+if elements are produced ahead. The median over an iteration counts, without the first elements, which cannot be
+produced ahead.
 """
 
 from __future__ import annotations

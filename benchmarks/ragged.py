@@ -2,13 +2,14 @@
 
     python benchmarks/ragged.py ~/.cache/gradtape-parity/bin/python [--quick]
 
-The argument is a Python that has TensorFlow. The two libraries take turns, each in a process of its own; a figure is the
-least wall time of a call by TensorFlow divided by ours, so that more than 1 means that ours is faster. Rows have ten values
-on average; `cold` is a ragged tensor that was just made, so that nothing is known of its rows yet.
+The argument is a Python that has TensorFlow. The two libraries take turns, each in its own process; a figure is the
+least wall time of a call by TensorFlow divided by ours, so that more than 1 means that ours is faster. Rows have
+ten values on average; `cold` is a newly created ragged tensor, with nothing cached about its rows.
 
-On two cores of an AMD EPYC, beside other work, 17 November 2026: sums, means and extrema of rows are 2 to 270 times as
-fast, sums of columns 4.5 (10^6 values) to 22 times, element-wise functions 1.2 (`exp` of 10^6 values) to 1,600 times;
-slices, `concat` and `to_tensor`, which copy rows (`core/ops/runs.cpp`), 3 to 24 times; gradients 4 to 220 times.
+On two cores of an AMD EPYC, with other work running, 17 November 2026: sums, means and extrema of rows are 2 to 270
+times as fast, sums of columns 4.5 (10^6 values) to 22 times, element-wise functions 1.2 (`exp` of 10^6 values) to
+1,600 times; slices, `concat` and `to_tensor`, which copy rows (`core/ops/runs.cpp`), 3 to 24 times; gradients 4 to
+220 times.
 """
 
 import argparse

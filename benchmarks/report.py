@@ -1,4 +1,4 @@
-"""Turns results into tables. What is compared is a ratio: theirs over ours, minimum over minimum.
+"""Turns results into tables of ratios: theirs over ours, minimum over minimum.
 
 A figure with "!" comes from samples that other work on the machine disturbed.
 """
@@ -49,7 +49,7 @@ def best(cells: dict[str, Any], metric: str, *starts: str) -> tuple[str, dict[st
 
 
 def metrics_of(part: dict[str, Any]) -> list[str]:
-    """What is measured of each case: mostly one thing."""
+    """The metrics of each case: mostly one."""
     names = (m for cells in part["cases"].values() for ways in cells.values() for m in ways if m != "missing")
     return list(dict.fromkeys(names))
 
@@ -160,7 +160,7 @@ _REASONS = {
 
 
 def _absent(cells: dict[str, Any], start: str, metric: str) -> str:
-    """What stands for a figure that is not there: a process that died is no missing feature."""
+    """The text for a missing figure: a process that died is no missing feature."""
     cell = cells.get(start) or next((c for label, c in cells.items() if label.startswith(start)), {})
     why = cell.get("missing") or cell.get(metric, {}).get("missing", "")
     reason_word = next((word for reason, word in _REASONS.items() if why.startswith(reason)), "fails")
@@ -225,7 +225,7 @@ def threads(one: dict[str, Any], two: dict[str, Any]) -> str:
 
 
 def first_calls(part: dict[str, Any]) -> str:
-    """The first call of each compiled way, compilation included, milliseconds."""
+    """The first call of each compiled way, compilation included, in milliseconds."""
     columns = [c for c in COLUMNS if c not in _EAGER]
     rows = []
     for name, cells in part["cases"].items():
@@ -235,7 +235,7 @@ def first_calls(part: dict[str, Any]) -> str:
 
 
 def memory(part: dict[str, Any]) -> str:
-    """Peak MB of the process, and how much of it is there after the import."""
+    """Peak MB of the process, and how much of it is used after the import."""
     labels = [c for c in COLUMNS if any(c in cells for cells in part["cases"].values())]
     rows = []
     for name, cells in part["cases"].items():

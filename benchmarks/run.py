@@ -5,10 +5,10 @@
     python benchmarks/run.py workloads --only W1 W11  # some parts again, the others are kept
     python benchmarks/run.py --quick                  # a look, 10 minutes or so: nothing is published
 
-Figures are of a commit: a run that would publish those of changed files is refused.
-They go to benchmarks/results.json; docs/benchmarks.md, its pictures and the figures of README.md are made
-from them (`python benchmarks/page.py` makes them again). The first run sets up the peers' environments
-(about 3 GB) in ~/.cache/gradtape-peers, or where $PEERS says.
+Figures belong to a commit: a run that would publish figures of uncommitted changes is refused. They go to
+benchmarks/results.json; docs/benchmarks.md, its pictures and the figures of README.md are generated from them
+(`python benchmarks/page.py` does it again). The first run sets up the peers' environments (about 3 GB) in
+~/.cache/gradtape-peers, or in $PEERS.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ PARTS = {
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on and the code does not."""
+    """What the figures depend on besides the code."""
     name = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo") as f:
@@ -78,7 +78,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-# What a run writes itself: changes there do not make its figures those of another program.
+# Files that a run writes itself: changes there do not change the measured program.
 _WRITTEN = ("benchmarks/results.json", "docs/benchmarks.md", "docs/benchmarks", "README.md")
 
 

@@ -1,9 +1,9 @@
-"""What unknown sizes cost: a new size of W7, and a mask in the loss of W4, in gradtape and in TensorFlow.
+"""The cost of unknown sizes: a new size of W7, and a mask in the loss of W4, in gradtape and in TensorFlow.
 
     python benchmarks/sizes.py [--rounds 5]
 
-Each round is a new process. `first` is the first call of a step whose signature has None for batch and sequence, `new`
-the least of the first calls with each of eight other sizes, scaled to the size of the first; `again` a size
+Each round is a new process. `first` is the first call of a step whose signature has None for batch and sequence,
+`new` the least of the first calls with each of eight other sizes, scaled to the size of the first; `again` a size
 that came often. The masked loss has another number of elements with each batch.
 """
 

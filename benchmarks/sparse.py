@@ -2,11 +2,11 @@
 
     PYTHONPATH=. ~/.cache/gradtape-parity/bin/python benchmarks/sparse.py [--threads] [--quick]
 
-in an environment that has all three (`make parity` makes it; `pip install scipy`). Each row is `a @ b` with a sparse
-matrix `a` of as many rows as columns, in row-major order, and a dense `b` with a few columns, from tensors to a tensor;
-SciPy has `a` in its own format (CSR) beforehand. A figure is the time of the other library divided by ours: more than 1
-means that ours is faster. The calls are interleaved, and the least time of many counts: CPU time with one thread each, time
-on the clock with `--threads` (as many as each library takes; SciPy has one).
+in an environment that has all three (`make parity` creates it; `pip install scipy`). Each row is `a @ b` with a
+square sparse matrix `a` in row-major order, and a dense `b` with a few columns, from tensors to a tensor; SciPy has
+`a` in its own format (CSR) beforehand. A figure is the time of the other library divided by ours: more than 1 means
+that ours is faster. The calls are interleaved, and the least time of many counts: CPU time with one thread each,
+wall time with `--threads` (as many as each library takes; SciPy has one).
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Functions of elements in two builds of gradtape, in turns: is our vector mathematics as fast as what was before?
+"""Element-wise functions in two builds of gradtape, in turns: is our vector math as fast as the one before?
 
     python benchmarks/vector_math.py --before ../before/.venv/bin/python
     python benchmarks/vector_math.py --before PYTHON --only sin pow --types f32 --levels 3 4
 
-The ratio is the time before over the time now: above one ours is faster. Minima of many short turns on one thread, on
-arrays that stay in the first cache. Nothing is published.
+The ratio is the time before over the time now: above one ours is faster. Minima of many short turns on one thread,
+on arrays that stay in the level-1 cache. Nothing is published.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMES = [*UNARY, *BINARY]
 TYPES = {"f32": "float32", "f64": "float64"}
 COUNT, CALLS = 4096, 20
 
-# What one process does: reads a name and a type a line, answers the least time of a call in nanoseconds.
+# The program of one process: reads a name and a type per line, answers the least time of a call in nanoseconds.
 WORKER = """
 import sys, time, json
 import numpy as np

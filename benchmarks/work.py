@@ -1,10 +1,10 @@
-"""How much work the workloads are, whoever does them: what a step must multiply and move, and how long that takes.
+"""How much work the workloads are, whatever the library: what a step must multiply and move, and how long that takes.
 
-Products count two operations for each pair of factors, as the measured rates of `limits` do. Bytes are the least that
-must come from memory and go back: parameters with their optimizer's state, inputs, results; gradients and activations
-may stay in the caches. Functions of elements count where they are most of the work (W11), at the best rate that any
-library reaches for the function alone in the part `large`; elsewhere tanh, exp and random numbers count for nothing. So a
-limit is what no program can beat that multiplies in the ordinary way, not what one could reach.
+Products count two operations for each pair of factors, as the measured rates of `limits` do. Bytes are the least
+that must come from memory and go back: parameters with their optimizer's state, inputs, results; gradients and
+activations may stay in the caches. Functions of elements count where they are most of the work (W11), at the best
+rate that any library reaches for the function by itself in the part `large`; elsewhere tanh, exp and random numbers
+count for nothing. So a limit is a lower bound for programs that multiply in the ordinary way, not a reachable time.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def rates_of_functions(parts: dict[str, Any]) -> dict[str, float]:
 
 
 def near(parts: dict[str, Any], threads: int) -> str:
-    """How far each workload is from the limit: a table, and where the rest is."""
+    """How far each workload is from the limit: a table, and what takes the remaining time."""
     cases = parts.get("workloads", {}).get("cases", {}) | parts.get("optimizers", {}).get("cases", {})
     rows, words = [], []
     functions = rates_of_functions(parts)

@@ -1,10 +1,9 @@
-"""Runs inside the environment of one library and measures what it is told to, one line a command.
+"""Runs inside the environment of one library and measures on command, one line per command.
 
-    python worker.py <library> <threads> [<GB of addresses it may have; 0: any>]
+    python worker.py <library> <threads> [<GB of address space; 0: no limit>]
 
-Commands are JSON objects on standard input: `prepare` makes a case ready and calls it once, `sample` times
-it for a while, `peak` tells the most memory the process ever held, `drop` forgets all cases. Answers are
-JSON objects, one a line.
+Commands are JSON objects on standard input: `prepare` prepares a case and calls it once, `sample` times it for a
+while, `peak` returns the peak memory of the process, `drop` forgets all cases. Answers are JSON objects, one per line.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import time
 from typing import Any
 
 _now = time.perf_counter
-_LONG = 0.2  # seconds: what takes longer is called for no other reason than to measure it
+_LONG = 0.2  # seconds: a longer call gets no extra warm-up calls
 
 # Where the cases of a part are made, when it is not the module of that name.
 MODULES = {"data": "data_pipeline", "keras": "keras_layers"}

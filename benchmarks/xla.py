@@ -2,8 +2,8 @@
 
     python benchmarks/xla.py [--only W2 W5 call] [--rounds 8] [--seconds 0.5]
 
-W2 to W7 are whole training steps whose loss is looked at. `call` is a function of three elements whose result nobody
-looks at, `looked at` the same with its value on the host, `held` one that updates a variable. The ratio is gradtape's
+W2 to W7 are whole training steps whose loss is read. `call` is a function of three elements whose result is not
+read, `looked at` the same with its value on the host, `held` one that updates a variable. The ratio is gradtape's
 time over that of JAX: the aim is 1.15 for the steps and 1.3 for calls. Nothing is published.
 """
 

@@ -3,8 +3,8 @@
     python examples/actor_critic.py            # learns to balance, draws actor_critic.png
     python examples/actor_critic.py --quick    # a few episodes
 
-The cart is written in NumPy. One network has two heads: the actor says how likely it pushes right, the
-critic how much reward is to come. An episode is played without a tape and then replayed as one batch.
+The cart is written in NumPy. One network has two heads: the actor gives the probability of pushing right, the
+critic the expected reward. An episode is played without a tape and then replayed as one batch.
 """
 
 import sys

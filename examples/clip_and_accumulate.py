@@ -3,10 +3,10 @@
     python examples/clip_and_accumulate.py            # with and without clipping, draws clip_and_accumulate.png
     python examples/clip_and_accumulate.py --quick    # a few steps
 
-A recurrent network adds two marked numbers of a sequence. Its gradients are products of many matrices: now
-and then one is hundreds of times larger than the rest, and throws the weights to where nothing is learned
-any more, unless gradients are clipped. Each step is summed up over small batches in variables; the sum is
-the gradient of the large batch, which the program checks.
+A recurrent network adds two marked numbers of a sequence. Its gradients are products of many matrices: now and then
+one is hundreds of times larger than the rest, and moves the weights to a region where nothing is learned any more,
+unless gradients are clipped. Each step accumulates gradients of small batches in variables; the sum is the gradient
+of the large batch, which the program checks.
 """
 
 import sys

@@ -1,11 +1,11 @@
-"""A training step of one's own in a Keras model: `fit`, metrics and callbacks stay as they are.
+"""A custom training step in a Keras model: `fit`, metrics and callbacks stay as they are.
 
     python examples/custom_train_step.py            # a table, and custom_train_step.png
     python examples/custom_train_step.py --quick    # a few batches
 
-`SharpnessAware` overrides `train_step`. It climbs to the worst point near the weights, takes the gradient there
-and applies it from where it was (Foret et al. 2021): two tapes a step. A third of the labels are wrong;
-the plain model ends up learning them by heart, the other one does not get to.
+`SharpnessAware` overrides `train_step`. It climbs to the worst point near the weights, takes the gradient there and
+applies it to the original weights (Foret et al. 2021): two tapes a step. A third of the labels are wrong; the plain
+model ends up learning them by heart, the other one does not.
 """
 
 import sys

@@ -3,8 +3,8 @@
     python examples/digits.py            # full run, writes digits.png
     python examples/digits.py --quick    # a few steps, for tests
 
-Everything is written out: layers, momentum, the loop. The last row of the picture asks for a gradient
-of the input: which pixels does an answer depend on?
+Everything is written out: layers, momentum, the loop. The last row of the picture shows gradients with respect to
+the input: which pixels does an answer depend on?
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""A training loop of one's own over several replicas: each takes its part of a batch, gradients are added up.
+"""A custom training loop over several replicas: each takes its part of a batch, gradients are added up.
 
     python examples/distributed_custom_loop.py            # a table, and distributed_custom_loop.png
     python examples/distributed_custom_loop.py --quick    # a few batches
     python examples/distributed_custom_loop.py --one-device | --central-storage | --tpu    # other strategies
 
-The CPU is split into two logical devices; with GPUs, `MirroredStrategy()` takes those. The loss is divided by the size of
-the whole batch, so that the sum over replicas is its mean: two replicas learn what one would.
+The CPU is split into two logical devices; with GPUs, `MirroredStrategy()` takes those. The loss is divided by the
+size of the whole batch, so that the sum over replicas is its mean: two replicas learn what one would.
 """
 
 import sys

@@ -1,11 +1,11 @@
-"""A Keras model trained over several replicas: made in the scope of a strategy, all else is as ever.
+"""A Keras model trained over several replicas: created in the scope of a strategy, otherwise unchanged.
 
     python examples/distributed_keras.py            # a table, and distributed_keras.png
     python examples/distributed_keras.py --quick    # a few batches
     python examples/distributed_keras.py --one-device | --central-storage | --tpu    # other strategies
 
-The CPU is split into two logical devices; with GPUs, `MirroredStrategy()` takes those. `fit` cuts each batch in two, and
-gradients are added up: but for rounding, the losses are those of one device with the whole batch.
+The CPU is split into two logical devices; with GPUs, `MirroredStrategy()` takes those. `fit` cuts each batch in
+two, and gradients are added up: apart from rounding, the losses are those of one device with the whole batch.
 """
 
 import sys

@@ -3,8 +3,8 @@
     python examples/gan.py            # draws gan.png: what the generator made as it learned
     python examples/gan.py --quick    # a few steps
 
-Two models, two optimizers, two tapes over the same computation: each tape is requested the gradients of its
-own model. Convolutions and transposed convolutions of Keras.
+Two models, two optimizers, two tapes over the same computation: each tape computes the gradients of its own model.
+Convolutions and transposed convolutions of Keras.
 """
 
 import sys

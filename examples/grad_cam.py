@@ -1,4 +1,4 @@
-"""Why did the network say so? Grad-CAM and integrated gradients, two answers by gradients.
+"""Why did the network say so? Grad-CAM and integrated gradients, two answers from gradients.
 
     python examples/grad_cam.py            # trains a CNN on digits among clutter, draws grad_cam.png
     python examples/grad_cam.py --quick    # a few batches
@@ -58,7 +58,7 @@ def grad_cam(model, images, labels):
 
 
 def integrated_gradients(model, image, label, steps=64):
-    """What each pixel adds to the score, along the way from a blank image."""
+    """The contribution of each pixel to the score, along the path from a blank image."""
     alphas = (tf.range(steps, dtype=tf.float32) + 0.5) / steps
     way = alphas[:, tf.newaxis, tf.newaxis, tf.newaxis] * image
     with tf.GradientTape() as tape:

@@ -1,4 +1,4 @@
-"""The Jacobian of a network's outputs by its weights, at certain epochs: how its kernel learns.
+"""The Jacobian of a network's outputs with respect to its weights, at certain epochs: how its kernel learns.
 
     python examples/jacobian_epochs.py            # a table, and the kernels in jacobian_epochs.png
     python examples/jacobian_epochs.py --quick    # a few epochs
@@ -16,7 +16,7 @@ import gradtape as tf
 
 
 class TangentKernel(tf.keras.callbacks.Callback):
-    """Notes K at the beginning and after the epochs asked for."""
+    """Records K at the start and after the given epochs."""
 
     def __init__(self, x, epochs):
         super().__init__()

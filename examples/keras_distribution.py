@@ -1,11 +1,11 @@
-"""A Keras model cut over a mesh of devices: batches along one axis, wide layers along the other.
+"""A Keras model partitioned over a mesh of devices: batches along one axis, wide layers along the other.
 
     python examples/keras_distribution.py            # a table, and keras_distribution.png
     python examples/keras_distribution.py --quick    # a few batches
 
-`keras.distribution` has one model and one batch, as on one device; a layout says how they are cut, and XLA finds out
-what each device computes. The CPU is split into four logical devices here; GPUs and TPUs are taken as they are. Losses
-are those of one device, however it is cut.
+`keras.distribution` has one model and one batch, as on one device; a layout says how they are partitioned, and XLA
+works out what each device computes. The CPU is split into four logical devices here; GPUs and TPUs are used as they
+are. Losses are those of one device, whatever the layout.
 """
 
 import sys

@@ -1,10 +1,10 @@
-"""A training loop of one's own in several workers: every process runs this program, TF_CONFIG says which one it is.
+"""A custom training loop in several workers: every process runs this program, TF_CONFIG says which one it is.
 
     python examples/multi_worker_custom_loop.py            # one worker: a table, and multi_worker_custom_loop.png
     python examples/multi_worker_custom_loop.py --quick    # a few batches
 
-Gradients are added up over workers. The chief saves a checkpoint now and then. When a worker is lost, the others get an
-error that says which, and end; started again with the same --folder, all go on from the last checkpoint.
+Gradients are added up over workers. The chief saves a checkpoint now and then. When a worker is lost, the others
+raise an error that names it, and exit; started again with the same --folder, all continue from the last checkpoint.
 """
 
 import argparse

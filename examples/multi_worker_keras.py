@@ -3,8 +3,9 @@
     python examples/multi_worker_keras.py            # one worker: a table, and multi_worker_keras.png
     python examples/multi_worker_keras.py --quick    # a few batches
 
-With several workers, each takes its part of a batch and gradients are added up: but for rounding, losses are those of one
-worker. Training goes on from the folder given by --backup, if workers are killed and started again; the chief writes it.
+With several workers, each takes its part of a batch and gradients are added up: apart from rounding, losses are
+those of one worker. If workers are killed and started again, training continues from the folder given by --backup,
+which the chief writes.
 """
 
 import argparse

@@ -3,9 +3,9 @@
     python examples/neural_ode.py            # learns how a spiral moves, draws neural_ode.png
     python examples/neural_ode.py --quick    # a few steps
 
-Runge-Kutta steps in a loop of tensors (`for` over `tf.range` becomes a while loop of the graph), and the
-tape differentiates the loop. The network learns from short noisy chunks of one trajectory; then it goes
-alone, round the whole spiral and from starting points that it has not seen.
+Runge-Kutta steps in a loop over tensors (`for` over `tf.range` becomes a while loop of the graph), and the tape
+differentiates the loop. The network learns from short noisy chunks of one trajectory; then it predicts the whole
+spiral by itself, also from starting points that it has not seen.
 """
 
 import sys

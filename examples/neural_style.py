@@ -3,9 +3,9 @@
     python examples/neural_style.py            # draws neural_style.png
     python examples/neural_style.py --quick    # a few steps
 
-A small CNN learns to tell textures apart, which takes it some seconds. Then the weights stay and the image
-is what learns: its deep features shall be those of the content, the correlations between features (Gram
-matrices) those of the texture.
+A small CNN learns to tell textures apart, which takes some seconds. Then the weights are fixed and the image is
+optimized: its deep features should be those of the content, the correlations between features (Gram matrices) those
+of the texture.
 """
 
 import sys

@@ -59,7 +59,7 @@ class Flow(tf.Module):
         return total - 0.5 * tf.reduce_sum(x**2, axis=1) - np.log(2 * np.pi)
 
     def stages(self, z):
-        """Samples of the Gaussian on their way to the data, one array a step."""
+        """Samples of the Gaussian on their way to the data, one array per step."""
         stages = [z]
         for step in reversed(self.steps):
             stages.append(step.inverse(stages[-1]))

@@ -1,10 +1,10 @@
-"""A small transformer reads a text about numbers, and finds out how to add and subtract.
+"""A small transformer reads a text about numbers, and learns to add and subtract.
 
     python examples/transformer.py            # a table of what it can do, and transformer.png
     python examples/transformer.py --quick    # a few steps
 
-The text has sentences like "twenty seven plus twelve is thirty nine ." The model learns to say the next
-word, nothing else. Nine sentences in ten are for training; the others have to be completed.
+The text has sentences like "twenty seven plus twelve is thirty nine ." The model learns to predict the next word,
+nothing else. Nine sentences in ten are for training; the others have to be completed.
 """
 
 import sys
@@ -27,7 +27,7 @@ def spell(n):
 
 
 def sentences(limit):
-    """All of them; each as (kind, what is given, what follows)."""
+    """All sentences, each as (kind, prompt, completion)."""
     for a in range(limit):
         for b in range(limit):
             yield "plus", f"{spell(a)} plus {spell(b)} is", f"{spell(a + b)} ."

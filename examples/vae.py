@@ -3,9 +3,8 @@
     python examples/vae.py            # draws the plane in vae.png
     python examples/vae.py --quick    # a few steps
 
-The encoder gives a mean and a variance, the decoder draws what a sample of them means. The gradient goes
-through the sampling (mean + deviation * noise), which is all that makes it an autoencoder of a
-distribution.
+The encoder gives a mean and a variance, the decoder decodes a sample of them. The gradient goes through the
+sampling (mean + deviation * noise), which is all that makes it an autoencoder of a distribution.
 """
 
 import sys

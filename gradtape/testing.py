@@ -2,7 +2,7 @@
 
 `check_op(op)` checks what every op promises: values equal to its NumPy reference, shapes and types
 as inferred, first and second derivatives equal to central differences, errors as declared. The
-tests run it over the whole table; use it on an op of your own.
+tests run it over the whole table; use it on your own ops.
 
 >>> from gradtape import testing
 >>> from gradtape._src.ops import tanh

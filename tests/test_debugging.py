@@ -1,4 +1,4 @@
-"""tf.debugging and tf.print: what passes, what is raised, and the words."""
+"""tf.debugging and tf.print: what passes, what raises, and the messages."""
 
 import io
 import logging

@@ -1,4 +1,4 @@
-"""What stands round a training program: strategies, versions, tf.compat, tf.saved_model, stubs that say so."""
+"""Features around a training program: strategies, versions, tf.compat, tf.saved_model, stubs that say so."""
 
 import json
 import logging

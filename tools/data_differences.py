@@ -2,9 +2,9 @@
 
     python tools/data_differences.py --tensorflow /path/to/python --pipelines 500 --seed 1
 
-A pipeline is a list of steps, each a name with arguments; it is run over two passes in both libraries, each in a
-process of its own, and what comes out (elements, errors, the number of elements that is known beforehand) is
-written down as JSON. The summary line says how many pipelines were run and how many differ.
+A pipeline is a list of steps, each a name with arguments; it is run over two passes in both libraries, each in its
+own process, and the outcome (elements, errors, the cardinality) is written as JSON. The summary line says how many
+pipelines were run and how many differ.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ class Maker:
 
 
 def outcome(tf: Any, steps: list) -> Any:
-    """What a pipeline gives: over two passes, up to so many elements, and as many errors."""
+    """The outcome of a pipeline: two passes, up to a number of elements, and as many errors."""
     maker = Maker(tf)
     tf.random.set_seed(11)
     try:

@@ -1,9 +1,9 @@
 """Builds the site: `make docs` runs it, and build/docs/index.html is the result.
 
-The pages lie in several folders, as they are read on a git host: docs/, gradtape/_src/help/, and at the root. Here
-they come together in one folder, with links that fit, with the pictures their code draws, with notebooks and what
-they show, and with the reference written from docstrings. Sphinx makes HTML of it; a warning or a link that leads
-nowhere is an error. No network is used.
+The pages are in several folders, where they are read on a git host: docs/, gradtape/_src/help/, and the root. They
+are copied to one folder here, with adjusted links, the pictures their code draws, notebooks with their output, and
+the reference written from docstrings. Sphinx turns it into HTML; a warning or a broken link is an error. No network
+is used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SOURCE = ROOT / "build" / "docs_source"
 SITE = ROOT / "build" / "docs"
 REPOSITORY = "https://github.com/gradtape/gradtape/blob/main"
 
-# Where pages go that are not in docs/. The README is what the first page says, in other words.
+# Where pages outside of docs/ go. The first page of the site takes the place of the README.
 PLACES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",

@@ -1,6 +1,6 @@
-"""Links of the built site: each file and each place within a page that is linked to has to be there.
+"""Checks links of the built site: each linked file, and each anchor within a page, must exist.
 
-Addresses of other sites are not asked (the build needs no network), only their form is looked at.
+Links to other sites are not fetched (the build needs no network); only their form is checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Page(HTMLParser):
 
 
 def broken_links(site: Path) -> list[str]:
-    """What leads nowhere, as `page: link`."""
+    """The broken links, as `page: link`."""
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     broken = []
     for path, page in pages.items():

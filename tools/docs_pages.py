@@ -1,13 +1,13 @@
-"""A page is a program: what the Markdown pages show is run, and what they print is compared.
+"""Runs the Markdown pages as programs: executes the code they show and compares what it prints.
 
-- Blocks fenced as `python` run in order, in one namespace, in a folder of their own.
-- What a block prints stands in the comments behind its prints (`print(x)  # 3.0`) or, whole, in a block
+- Blocks fenced as `python` run in order, in one namespace, in a temporary folder.
+- The output of a block is in the comments behind its prints (`print(x)  # 3.0`) or, as a whole, in a block
   fenced as `text` right after it. Three dots stand for what differs from run to run.
 - Pictures of a page (`![...](name.png)`) are files that its code writes.
 - Code for another library is fenced as `py-tensorflow` or `py-torch`: it is shown, not run.
-- A page with a line `<!-- needs jax -->` is for those who have installed that package.
+- A page with a line `<!-- needs jax -->` runs only where that package is installed.
 
-The tests check all of it (tests/test_docs.py); `make docs` runs pages for their pictures. One page by hand:
+The tests check all of it (tests/test_docs.py); `make docs` runs pages for their pictures. To check one page:
 `python tools/docs_pages.py docs/quick_start.md`.
 """
 

@@ -1,8 +1,8 @@
-"""The API reference: one Markdown page a namespace, from signatures and docstrings, for `make docs`.
+"""The API reference for `make docs`: one Markdown page per namespace, from signatures and docstrings.
 
 Ops are native objects without a Python function behind them, so their signatures come from the op table; and
-docstrings here are Markdown, which Sphinx' own autodoc does not read. An object is described once, under
-the name that stands first in `NAMESPACES`, and its other names link there.
+docstrings here are Markdown, which Sphinx' own autodoc does not read. An object is described once, under its first
+name in `NAMESPACES`; its other names link there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gradtape._src import ops
 from gradtape._src.public import absent
 
 # Namespaces in the order of the reference. Of several names of one object, the first here is its own; names
-# directly under `tf` come behind those of the mathematical namespaces.
+# directly under `tf` come after those of the mathematical namespaces.
 NAMESPACES = {
     "math": "Element-wise functions, reductions, scans, segments.",
     "math.special": "Bessel functions, integrals and the like.",
@@ -95,7 +95,7 @@ NAMESPACES = {
 # Keras documents itself, and compat.v2 is tf once more.
 ELSEWHERE = ("keras", "losses", "metrics", "compat.v2")
 
-# What a module makes when it is requested, beside what gradtape/_src/public/absent.py knows of.
+# Names that a module creates on access, besides those in gradtape/_src/public/absent.py.
 LATE = frozenset(("test.TestCase",))
 
 
@@ -112,7 +112,7 @@ class Entry(NamedTuple):
 
 
 def namespace(name: str) -> Any:
-    """The module (or class that serves as one) behind a namespace."""
+    """The module of a namespace, or the class that serves as one."""
     value: Any = importlib.import_module("gradtape")
     for part in name.split(".") if name else ():
         value = getattr(value, part)
@@ -167,7 +167,7 @@ def entries() -> list[Entry]:
 
 
 def signature(value: Any) -> str:
-    """`(x, axis=None)`, or nothing for what cannot be called or does not say how."""
+    """`(x, axis=None)`, or "" for an object that is not callable or has no signature."""
     if isinstance(value, Op):
         params = value.row.params
         parts = [p.name if p.default is ... else f"{p.name}={p.default!r}" for p in params]

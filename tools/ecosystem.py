@@ -1,15 +1,17 @@
 """Other people's packages on gradtape: `make ecosystem`, or `python tools/ecosystem.py dm-sonnet gpflow`.
 
-Each file of `tests/ecosystem/packages` is a package of PyPI: what to install, which of its tests to run, what is left
-out and why. A package gets an environment of its own in `~/.cache/gradtape-ecosystem` (`GRADTAPE_ECOSYSTEM` names
-another place), with its real dependencies, TensorFlow excepted. Its own tests, where it ships them, and our driver
-(`tests/ecosystem/drivers/test_<package>.py`, written as its users write) run twice: under the alias (`python -m gradtape
-run`), and, if the environment of `make parity` is there, on TensorFlow. A case counts if it passes on TensorFlow.
+Each file of `tests/ecosystem/packages` describes a package of PyPI: what to install, which of its tests to run,
+what is left out and why. A package gets its own environment in `~/.cache/gradtape-ecosystem` (`GRADTAPE_ECOSYSTEM`
+names another folder), with its real dependencies except TensorFlow. Its own tests, where it ships them, and our
+driver (`tests/ecosystem/drivers/test_<package>.py`, written as its users write) run twice: under the alias (`python
+-m gradtape run`), and, if the environment of `make parity` exists, on TensorFlow. A case counts if it passes on
+TensorFlow.
 
-How a file of tests ended is kept beside the environment, and used as long as nothing changed that it depends on: the
-file, what is installed, TensorFlow's version there, gradtape's code here. So TensorFlow's side, which takes most of the
-time, runs once, and a run that was stopped goes on where it was; `--again` forgets what is kept. The figures go to
-`tests/ecosystem/results.json`; the page `docs/ecosystem.md` is made of them (`--page`: the page alone).
+The result of each test file is cached beside the environment, and reused until something changes that it depends
+on: the file, the installed packages, TensorFlow's version there, gradtape's code here. So TensorFlow's side, which
+takes most of the time, runs once, and an interrupted run continues where it stopped; `--again` ignores the cache.
+The figures go to `tests/ecosystem/results.json`; the page `docs/ecosystem.md` is generated from them (`--page`:
+only the page).
 """
 
 from __future__ import annotations
@@ -74,13 +76,13 @@ def packages(names: list[str]) -> list[dict[str, Any]]:
 
 
 def _wanted(package: dict[str, Any]) -> str:
-    """What the environment of a package is made of."""
+    """The requirements of a package's environment."""
     brought = BROUGHT if "tensorflow" in package.get("without", ()) else ()
     return json.dumps([brought, *(package.get(k) for k in ("requirement", "without", "bare", "extra"))])
 
 
 def environment(package: dict[str, Any]) -> Path:
-    """The interpreter of a package's environment, which is made if it is not there."""
+    """The interpreter of a package's environment, which is created if it does not exist."""
     place = HOME / package["name"]
     python = place / "env" / "bin" / "python"
     requirements = _wanted(package)
@@ -127,7 +129,7 @@ def _drivers(package: dict[str, Any]) -> list[Path]:
 
 
 def files(package: dict[str, Any], site: Path) -> list[Path]:
-    """What is run: our driver and the tests of the package."""
+    """The tests to run: our driver and those of the package."""
     own = [path for pattern in package.get("tests", ()) for path in sorted(site.glob(pattern))]
     left_out = {name for name in package.get("excluded", {}) if name.endswith(".py")}
     return _drivers(package) + [p for p in own if p.relative_to(site).as_posix() not in left_out]
@@ -204,7 +206,7 @@ def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Names
 
 
 def _watched(process: subprocess.Popen[bytes], name: str, cases: Path, seconds: float) -> str:
-    """Waits for a process, and says every half a minute how far it is; how it ended, if not by itself."""
+    """Waits for a process, and reports its progress every half a minute; returns how it ended, if it was killed."""
     begun = time.perf_counter()
     try:
         while (passed := time.perf_counter() - begun) < seconds:
@@ -254,7 +256,7 @@ def alone(package: dict[str, Any]) -> Iterator[None]:
 
 
 def measured(package: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
-    """A package on both libraries: figures, and what fails here and not there."""
+    """A package on both libraries: figures, and what fails here only."""
     environment(package)
     both = [library for library in LIBRARIES if library == "gradtape" or (PARITY / "bin" / "python").exists()]
     passed = dict.fromkeys(LIBRARIES, 0)

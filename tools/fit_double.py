@@ -2,11 +2,11 @@
 
     pip install mpmath && python tools/fit_double.py [name ...]
 
-Each is the weighted least squares fit at Chebyshev's points, of the error relative to the function it ends up in, which
-is within a factor of two of the least largest error. The first coefficients, whose last digits count, are rounded to
-double one after another, and the rest is fitted again each time (Brisebarre, Muller and Tisserand, "Computing
-machine-efficient polynomial approximations", ACM TOMS 32, 2006, say why). 90 digits, since the normal equations take
-half of them.
+Each is the weighted least squares fit at Chebyshev's points, of the relative error of the function it is used in,
+which is within a factor of two of the minimax error. The first coefficients, whose last digits matter, are rounded
+to double one after another, and the others are fitted again each time (Brisebarre, Muller and Tisserand, "Computing
+machine-efficient polynomial approximations", ACM TOMS 32, 2006, explain why). It computes with 90 digits, since the
+normal equations lose half of them.
 """
 
 import sys

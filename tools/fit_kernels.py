@@ -2,16 +2,16 @@
 
     pip install numpy mpmath && python tools/fit_kernels.py
 
-All have the least largest relative error of the function they end up in (Lawson's iteration: least squares whose
+All minimize the largest relative error of the function they are used in (Lawson's iteration: least squares whose
 weights grow with the errors).
 
-**exp, tanh, erf** (`explog.h`, `tanherf.h`). exp(r) - 1 and tanh(r) of small r, less r itself, which is exact;
--log(erfc(y)) - y, whose error counts by what it does to erf: as much less as erfc is less than erf.
+**exp, tanh, erf** (`explog.h`, `tanherf.h`). exp(r) - 1 and tanh(r) of small r, minus r itself, which is exact;
+-log(erfc(y)) - y, whose error is weighted by its effect on erf, that is by erfc / erf.
 
 **log, sine, cosine, the inverse functions, the hyperbolic ones, 2^x** (`explog.h`, `trig.h`, `hyperbolic.h`,
-`power.h`): what is left of each beside its first terms, which are exact, on the interval that the reduction leaves.
+`power.h`): the remainder after its first terms, which are exact, on the interval of the reduced argument.
 
-**erfc** (`tanherf.h`): as the next, with exp(-y^2) and t = 1 / (1 + 3/8 y).
+**erfc** (`tanherf.h`): like the next one, with exp(-y^2) and t = 1 / (1 + 3/8 y).
 
 **The normal distribution's tail** (`activations.cpp`). For y >= 0, P(X > y) = exp(-y^2 / 2) R(y), where R falls from
 1/2 like 1 / y. As Shepherd and Laframboise do for erfc ("Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x in

@@ -1,4 +1,4 @@
-"""The pictures of examples/README.md: runs every example in full and keeps what it draws, made small.
+"""The pictures of examples/README.md: runs every example in full and keeps its pictures, scaled down.
 
     python tools/gallery.py             # all of them: ten minutes or so
     python tools/gallery.py vae gan     # these
@@ -21,7 +21,7 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 PICTURES = EXAMPLES / "pictures"
-WIDTH, HEIGHT = 420, 280  # of what is kept, at most: sharp enough beside a line of text
+WIDTH, HEIGHT = 420, 280  # the most a picture may have: sharp enough beside a line of text
 COLOURS = 128
 
 

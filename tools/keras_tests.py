@@ -1,13 +1,11 @@
-"""Keras' own test-suite on this backend: `make keras-tests`, or `python tools/keras_tests.py layers/core`.
+"""Keras' own test suite on this backend: `make keras-tests`, or `python tools/keras_tests.py layers/core`.
 
-The tests come with Keras' wheel. They are run in an environment of their own, in
-`~/.cache/gradtape-keras` (`GRADTAPE_KERAS` names another place), because many compare with TensorFlow,
-JAX or PyTorch; gradtape itself is taken from this folder. Every folder of tests is a process with a
-limit of time (importing all those libraries takes longer than most files; a slow file has its own),
-two at once; `--resume` goes on where a run was stopped. What is known to fail stands in
-`keras_gradtape/excluded_tests.txt` with a reason; such a test that passes is a failure, so that the
-list can only shrink. A line is printed for every file, and `tests/keras/results.json` is written when
-all of them ran.
+The tests come with Keras' wheel. They run in their own environment, in `~/.cache/gradtape-keras` (`GRADTAPE_KERAS`
+names another folder), because many compare with TensorFlow, JAX or PyTorch; gradtape itself is imported from this
+folder. Every folder of tests is a process with a time limit (importing all those libraries takes longer than most
+files; a slow file has its own process), two at once; `--resume` continues an interrupted run. Known failures are
+listed in `keras_gradtape/excluded_tests.txt` with a reason; such a test that passes is a failure, so that the list
+can only shrink. A line is printed for every file, and `tests/keras/results.json` is written when all of them have run.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ SLOW = 60  # seconds of a file that is a process of its own
 
 
 def python() -> Path:
-    """The interpreter of the environment, which is set up if it is not there."""
+    """The interpreter of the environment, which is set up if it does not exist."""
     interpreter = HOME / "env" / "bin" / "python"
     packages = " ".join(PACKAGES)
     done = HOME / "done"
@@ -58,7 +56,7 @@ def folder_of_keras(interpreter: Path) -> Path:
 
 
 def pieces(tests: Path, parts: list[str], done: dict[str, Any]) -> list[list[str]]:
-    """The files that are requested and not done: by folders, and those that were slow alone and first."""
+    """The requested files that are not done, by folder; slow ones in a group each, first."""
     earlier = json.loads(RESULTS.read_text())["files"] if RESULTS.exists() else {}
     groups: dict[str, list[str]] = {}
     for part in parts or ["."]:
@@ -120,7 +118,7 @@ def _read(report: Path) -> dict[str, Any]:
     """The numbers of each file in the report of pytest."""
     rows: dict[str, Any] = {}
     for case in xml.parse(report).getroot().iter("testcase"):
-        # "....keras.src.ops.math_test.MathTest" and "test_erf"; a module that cannot be imported is a name alone.
+        # "....keras.src.ops.math_test.MathTest" and "test_erf"; a module that cannot be imported is only a name.
         words = f"{case.get('classname')}.{case.get('name')}".partition("keras.src.")[2].split(".")
         depth = next(i for i, word in enumerate(words, 1) if word.endswith("_test"))
         name = "/".join(words[:depth]) + ".py"

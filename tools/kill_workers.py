@@ -1,12 +1,12 @@
-"""Kills workers of a training program at random moments, and looks at what the others do.
+"""Kills workers of a training program at random moments, and checks what the others do.
 
     python tools/kill_workers.py                 # 20 times: worker 1 of 3 ten times, worker 0 ten times
     python tools/kill_workers.py --times 4 --seed 7 --restart
 
-`kill -9` hits a worker at any moment after it has started: while it imports, meets the others, trains, or saves. The
-others must raise UnavailableError (or DeadlineExceededError) that names it, within the time limit, and end with
-status 1: no SIGABRT, nobody who hangs. With --restart the program is then started again, and must end with the losses of a
-run that nobody has disturbed. The exit status is the number of times something else has happened.
+`kill -9` hits a worker at any moment after its start: while it imports, connects, trains, or saves. The others must
+raise UnavailableError (or DeadlineExceededError) that names it, within the time limit, and exit with status 1: no
+SIGABRT, no hang. With --restart the program is then started again, and must end with the losses of an undisturbed
+run. The exit status is the number of failed rounds.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def losses(out: str) -> dict[int, str]:
 
 
 def once(who: int, after: float, folder: str) -> tuple[list[str], str, dict[int, str]]:
-    """What was wrong, in words, what happened, and the losses up to there."""
+    """What was wrong, what happened, and the losses up to there."""
     processes, addresses = start(folder)
     time.sleep(after)
     processes[who].send_signal(signal.SIGKILL)

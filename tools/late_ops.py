@@ -1,7 +1,7 @@
-"""Writes gradtape/_src/ops/late_names.py: which family of ops has which names, of those that are imported late.
+"""Writes gradtape/_src/ops/late_names.py: the names of each family of ops that is imported lazily.
 
-`make stubs` runs it; tests/test_package.py says when it must be run again (`--check`). A family's names are those that
-appear in the tables while it is imported, after all that it needs.
+`make stubs` runs it; tests/test_package.py says when it must be run again (`--check`). A family's names are those
+that appear in the tables while it is imported, after its dependencies.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def families() -> dict[str, dict[str, list[str]]]:
 
 
 def own(module: ModuleType, rows: set[str]) -> list[str]:
-    """What a family gives to `ops`: its `__all__`, or the ops and functions that were made in it."""
+    """The names a family adds to `ops`: its `__all__`, or the ops and functions defined in it."""
 
     def made_here(value: object) -> bool:
         if isinstance(value, _core.Op):

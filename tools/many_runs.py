@@ -1,11 +1,10 @@
-"""Runs the whole suite several times, every second time beside a busy machine: `make runs`, exit status 1 on a failure.
+"""Runs the whole suite several times, every second time on a busy machine: `make runs`, exit status 1 on a failure.
 
     python tools/many_runs.py                        # `make test`, ten times
-    python tools/many_runs.py --runs 4 tests/data    # these tests alone, four times
+    python tools/many_runs.py --runs 4 tests/data    # only these tests, four times
 
-A suite that passes once says little: a test may depend on chance, on time, or on the order in which two threads
-arrive. The busy machine is made of processes that only count; they end with their run. What a run printed stays
-in build/runs.
+A suite that passes once says little: a test may depend on chance, on time, or on the order of two threads. The
+machine is kept busy by processes that only count; they end with their run. The output of each run is kept in build/runs.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _SUMMARY = re.compile(r"^=* ?(\d+ (?:passed|failed|skipped|xfailed|errors?)\b.*)
 
 @contextlib.contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """As many processes as asked for do nothing but count, for as long as the block lasts."""
+    """Runs processes that do nothing but count, for the duration of the block."""
     running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
     try:
         yield
@@ -38,7 +37,7 @@ def busy(processes: int) -> Iterator[None]:
 
 
 def summaries(log: str) -> list[str]:
-    """What pytest says at the end of each of its runs: "908 passed, 3 skipped"."""
+    """The last line of each pytest run: "908 passed, 3 skipped"."""
     return _SUMMARY.findall(log)
 
 

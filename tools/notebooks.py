@@ -1,4 +1,4 @@
-"""Notebooks of docs/: they are kept without results, run by the tests, and shown by the site with what they give.
+"""Notebooks of docs/: stored without results, run by the tests, and shown on the site with their output.
 
 `python tools/notebooks.py docs/introduction.ipynb out.ipynb` runs one, as the tests do.
 """
@@ -31,7 +31,7 @@ def run(path: Path) -> Any:
     import nbclient
     import nbformat
 
-    os.environ["GRADTAPE_PROGRESS"] = "0"  # a busy machine is no reason for bars on a page
+    os.environ["GRADTAPE_PROGRESS"] = "0"  # no progress bars on a page, even on a busy machine
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
         nbclient.NotebookClient(

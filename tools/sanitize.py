@@ -4,18 +4,18 @@
     python tools/sanitize.py thread               # one of them
     python tools/sanitize.py address tests/ops    # these tests instead of the usual ones
 
-address: AddressSanitizer and UndefinedBehaviorSanitizer. The caching allocator tells the sanitizer
-which bytes of a block belong to a tensor (core/blocks.h), so that reading behind a tensor or into a
-cached block is found although the block is not returned to the system.
+address: AddressSanitizer and UndefinedBehaviorSanitizer. The caching allocator tells the sanitizer which bytes of a
+block belong to a tensor (core/blocks.h), so that a read past a tensor or into a cached block is found although the
+block is not returned to the system.
 
-thread: ThreadSanitizer, with the tests in which threads meet, except one that measures time and two
-whose processes use the usual core.
+thread: ThreadSanitizer, with the tests that use several threads, except one that measures time and two whose
+processes use the usual core.
 
-Leaks: CPython keeps memory until its end, so LeakSanitizer has no say in these runs. It watches
-`tests/native/runtime_check.cpp`, which needs no Python; tensors are counted by tests/semantics/test_memory.py.
+Leaks: CPython keeps memory until its end, so LeakSanitizer is off in these runs. It watches
+`tests/native/runtime_check.cpp`, which needs no Python; tests/semantics/test_memory.py counts tensors.
 
-To bound the time, the kernels are compiled once, for the newest instruction set of this processor:
-the copies for the others come from the same source. The build for development stays as it is.
+To bound the time, the kernels are compiled once, for the newest instruction set of this processor: the copies for
+the others come from the same source. The development build is not touched.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python tools/scaling.py
 
-Step times are those of benchmarks/results.json, bytes those of the models' gradients. Networks are what their makers say of
-them. Nothing else was measured: this is a table on paper, and the page says what it assumes.
+Step times are those of benchmarks/results.json, bytes those of the models' gradients. Network figures are the
+makers' specifications. Nothing else was measured: this is a calculation, and the page lists its assumptions.
 """
 
 from __future__ import annotations

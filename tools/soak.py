@@ -1,8 +1,8 @@
 """Trains for a million steps and watches the memory: `python tools/soak.py` (or `make soak`), exit status 1 on growth.
 
-The steps are small, of several flavours taken in turn: what programs do (tapes, functions, optimizers), and what
-goes wrong in them (tapes dropped half way, exceptions inside, functions traced again). After each part the
-process must not hold more than after the second one: bytes and numbers of tensors, Python objects, resident memory.
+The steps are small, of several kinds taken in turn: what programs do (tapes, functions, optimizers), and what goes
+wrong in them (tapes dropped half way, exceptions inside, functions traced again). After each part the process must
+not hold more than after the second one: bytes and numbers of tensors, Python objects, resident memory.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def function(model: Model) -> Callable[[int], None]:
 
 
 def dropped(model: Model) -> Callable[[int], None]:
-    """Tapes that are left half way, and one that is never asked."""
+    """Tapes that are left half way, and one whose gradient is never requested."""
 
     def step(i: int) -> None:
         tape = tf.GradientTape()
@@ -134,7 +134,7 @@ def failing(model: Model) -> Callable[[int], None]:
 
 
 def persistent(model: Model) -> Callable[[int], None]:
-    """A tape that is asked twice, and a second derivative."""
+    """A tape whose gradient is requested twice, and a second derivative."""
 
     def step(i: int) -> None:
         with tf.GradientTape(persistent=True) as outer:
@@ -186,7 +186,7 @@ FLAVOURS: dict[Callable[[Model], Callable[[int], None]], int] = {
 
 
 class Held(NamedTuple):
-    """What the process holds."""
+    """The process's memory and objects."""
 
     tensors: int
     tensor_bytes: int
@@ -205,7 +205,7 @@ def held() -> Held:
 
 
 def growth(first: Held, last: Held) -> list[str]:
-    """What there is more of, beyond what is allowed."""
+    """What has grown beyond the limit."""
     more = [
         ("tensors", last.tensors - first.tensors, _MORE_TENSORS),
         ("bytes of tensors", last.tensor_bytes - first.tensor_bytes, _MORE_BYTES),

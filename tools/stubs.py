@@ -1,8 +1,8 @@
 """Writes the stubs of the public names: gradtape/__init__.pyi, math.pyi, nn.pyi, ... and gradtape/_typing/.
 
-Most names of `tf` are put there from the op table when gradtape is imported, where no type checker sees
-them. `make stubs` runs this; tests/test_types.py says when it must be run again. Functions with
-annotations are named by an import; ops, and functions without, are written with their parameters.
+Most names of `tf` are added from the op table when gradtape is imported, where no type checker sees them. `make
+stubs` runs this; tests/test_types.py says when it must be run again. Functions with annotations are imported by the
+stub; ops, and functions without annotations, are written out with their parameters.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ONE_TENSOR = frozenset(
 
 
 def files() -> dict[Path, str]:
-    """Every stub, and what is to be written there."""
+    """Every stub file and its text."""
     spaces: dict[str, dict[str, Any]] = {}
     for name, value in sorted(PUBLIC.items()):
         space, _, last = name.rpartition(".")
@@ -86,7 +86,7 @@ def _file(lines: list[str]) -> str:
 
 
 def _root(spaces: dict[str, dict[str, Any]]) -> str:
-    """What __init__.py imports, the namespaces, and the ops without one."""
+    """The imports of __init__.py, the namespaces, and the ops without one."""
     lines = []
     for node in ast.parse((HOME / "__init__.py").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):
@@ -159,7 +159,7 @@ def _name(name: str, value: Any) -> list[str]:
 
 
 def _python(value: Any) -> Any:
-    """The function behind one that recordings take note of."""
+    """The function behind one that recordings track."""
     return value.__wrapped__ if isinstance(value, _core.Composite) else value
 
 

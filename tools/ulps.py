@@ -1,10 +1,10 @@
-"""How exact functions of float32 are: compares all 2^32 values, or a sample, with the C library's functions of double.
+"""How accurate float32 functions are: compares all 2^32 values, or a sample, with the C library's double functions.
 
     python tools/ulps.py                  # 18 functions of every float, pow, atan2 and hypot of many pairs: an hour or so
     python tools/ulps.py tanh --every 64  # every 64th block of 2^16 neighbours
 
-Errors are in units of the last place of the exact result, as a float. Results that ought to be NaN, infinite or a zero
-of a sign have to be just that. Exits with 1 where an error is larger than the bound. GRADTAPE_ISA chooses the kernels.
+Errors are in units of the last place of the exact result, as a float. Results that should be NaN, infinite or a
+signed zero must be exactly that. Exits with 1 if an error is larger than the bound. GRADTAPE_ISA chooses the kernels.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def errors(name, *xs):
     with np.errstate(all="ignore"):
         exact = (UNARY | BINARY)[name](*(x.astype(np.float64) for x in xs))
         rounded = exact.astype(np.float32)
-        # Where the exact result is just beyond the largest float, the largest is no mistake; and the reverse.
+        # Where the exact result is just beyond the largest float, returning the largest is no error; and vice versa.
         edge = (np.abs(exact) > LARGEST * (1 - 2.0**-23)) & (np.abs(exact) < LARGEST * (1 + 2.0**-23))
         off = np.abs(got.astype(np.float64) - exact) / np.spacing(np.abs(rounded))
     special_value = ~np.isfinite(rounded) | ~np.isfinite(got) | (rounded == 0) & (exact == 0)

@@ -1,1 +1,1 @@
-"""The workloads W1 to W12, written once for each library's way of writing them."""
+"""The workloads W1 to W12, written once for each library's API."""

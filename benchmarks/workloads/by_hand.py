@@ -1,8 +1,8 @@
 """Steps that people write with tapes: DQN, PPO and a PINN.
 
-In TensorFlow's words with Keras models, for TensorFlow and gradtape alike, as they are (eager) or under `function`;
-in PyTorch's words, eager; in JAX's, compiled, for nobody runs such a step in JAX otherwise. All begin with the same
-weights and see the same numbers.
+In TensorFlow's API with Keras models, for TensorFlow and gradtape alike, eager or under `function`; in PyTorch's
+API, eager; in JAX's, compiled, for nobody runs such a step in JAX otherwise. All begin with the same weights and
+see the same numbers.
 """
 
 from __future__ import annotations

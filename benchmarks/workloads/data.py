@@ -1,4 +1,4 @@
-"""The workloads W1 to W12: what each one is, and its parameters and inputs, equal in all libraries."""
+"""The workloads W1 to W12: their parameters and inputs, equal in all libraries."""
 
 from __future__ import annotations
 

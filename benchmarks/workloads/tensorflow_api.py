@@ -1,7 +1,7 @@
-"""The workloads in TensorFlow's words, for TensorFlow and for gradtape alike.
+"""The workloads in TensorFlow's API, for TensorFlow and for gradtape alike.
 
-Modes: eager, function, xla; "function, raw Adam" takes TensorFlow's one-kernel Adam, which is quicker than
-the optimizer that its guides use.
+Modes: eager, function, xla; "function, raw Adam" takes TensorFlow's one-kernel Adam, which is faster than the
+optimizer that its guides use.
 """
 
 from __future__ import annotations

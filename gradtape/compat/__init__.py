@@ -1,7 +1,7 @@
-"""`tf.compat`: names of other versions of TensorFlow, and small conversions between texts and bytes.
+"""`tf.compat`: names of other versions of TensorFlow, and small conversions between text and bytes.
 
-`compat.v2` is gradtape itself; `compat.v1` is gradtape with the names that programs in eager mode
-still take from version 1. Both are imported when they are used.
+`compat.v2` is gradtape itself; `compat.v1` is gradtape with the names that programs in eager mode still use from
+version 1. Both are imported on first use.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ def path_to_str(path: _Any) -> str:
 
 
 def dimension_value(dimension: _Any) -> int | None:
-    """The size of a `tf.compat.v1.Dimension`; a number or None as it is."""
+    """The size of a `tf.compat.v1.Dimension`; a number or None unchanged."""
     return _dimension_value(dimension)
 
 
 def dimension_at_index(shape: _Any, index: int) -> _Dimension:
-    """The size of one dimension of a shape, unknown if its rank is."""
+    """One dimension of a shape, unknown if the rank is."""
     return _Dimension(None if shape.rank is None else shape[index])
 
 
 def forward_compatible(year: int, month: int, day: int) -> bool:
-    """False: nothing of the future is used."""
+    """False: no future behaviour is used."""
     return False
 
 

@@ -20,7 +20,7 @@ def enable_v2_behavior() -> None:
 
 def __getattr__(name: str) -> _Any:
     value = getattr(_gradtape, name)
-    globals()[name] = value  # the next time it is as quick as there
+    globals()[name] = value  # cached: the next access is as fast as `gradtape.<name>`
     return value
 
 

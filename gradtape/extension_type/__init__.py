@@ -1,7 +1,7 @@
-"""`tf.experimental.ExtensionType`: classes of one's own that are made of tensors; and `tf.experimental.extension_type`.
+"""`tf.experimental.ExtensionType`: user-defined composite tensors; and `tf.experimental.extension_type`.
 
-The class statement makes the constructor, and the spec as `MyType.Spec`. Functions, control flow, tapes and datasets take
-the values as they take anything that is made of tensors.
+The class statement generates the constructor, and the spec as `MyType.Spec`. Functions, control flow, tapes and
+datasets accept the values like any composite tensor.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from gradtape.extension_type.specs import (
 
 __all__ = ["as_dict"]
 
-# What a class statement may have besides annotated fields.
+# What a class body may contain besides annotated fields.
 _NO_FIELDS = (property, classmethod, staticmethod, functools.cached_property)
 
 
 class ExtensionType(FrozenFields, CompositeTensor, metaclass=abc.ABCMeta):
-    """The base of classes that are made of tensors: a subclass annotates its fields.
+    """The base of user-defined composite tensors: a subclass annotates its fields.
 
-    A field is a Python number, string, boolean or None; a `tf.Tensor`, anything made of tensors, a `tf.TensorShape` or
+    A field is a Python number, string, boolean or None; a `tf.Tensor`, a composite tensor, a `tf.TensorShape` or
     `tf.DType`; a tuple, `typing.Mapping` or `typing.Union` of these. Values cannot be changed.
 
     >>> import gradtape as tf
@@ -54,7 +54,7 @@ class ExtensionType(FrozenFields, CompositeTensor, metaclass=abc.ABCMeta):
     Masked.Spec(values=TensorSpec(shape=(2,), dtype=tf.float32, name=None), mask=TensorSpec(shape=(2,), dtype=tf.bool, \
 name=None))
 
-    A method `__validate__` is called when a value was made; an `__init__` of one's own sets all fields; a nested class
+    A method `__validate__` is called after construction; a custom `__init__` must set all fields; a nested class
     `Spec` adds methods to the spec.
     """
 
@@ -77,14 +77,14 @@ name=None))
 
     @classmethod
     def _fields(cls, names: dict[str, Any] | None = None) -> tuple[Field, ...]:
-        """The fields, those of base classes first; `names`: for annotations that are text, beside those of the module."""
+        """The fields, those of base classes first; `names`: more names for annotations that are strings."""
         if "_known_fields" in cls.__dict__:
             return cls.__dict__["_known_fields"]
         try:
             hints = typing.get_type_hints(cls, localns=names)
             resolved = True
         except (NameError, AttributeError):
-            # A class that is named is not there yet.
+            # An annotation may name a class that does not exist yet.
             hints, resolved = {}, False
             for base in reversed(cls.__mro__):
                 hints.update(base.__dict__.get("__annotations__", {}))
@@ -97,7 +97,7 @@ name=None))
         fields.convert_fields(self._fields(), self.__dict__, for_spec=False)
 
     def __validate__(self) -> None:
-        """Called when a value was made."""
+        """Called after construction."""
 
     @property
     def _type_spec(self) -> Any:
@@ -129,15 +129,15 @@ name=None))
 class BatchableExtensionType(ExtensionType, is_base=True):
     """An extension type whose values can be batched and taken out of batches: `tf.data` and `tf.map_fn` do that.
 
-    By default every tensor and shape among the fields gets an axis more; for other types, `__batch_encoder__` is an
-    `ExtensionTypeBatchEncoder` that knows.
+    By default every tensor and shape among the fields gets an additional axis; other types need a
+    `__batch_encoder__`, an `ExtensionTypeBatchEncoder`.
     """
 
     __slots__ = ()
 
 
 def as_dict(value: Any) -> dict[str, Any]:
-    """The fields of a value by name; those of values in it stay as they are.
+    """The fields of a value by name; nested values are not converted.
 
     >>> import gradtape as tf
     >>> class Point(tf.experimental.ExtensionType):
@@ -157,11 +157,11 @@ def _all_equal(a: Any, b: Any) -> Any:
     return ops.logical_and(same_shape, ops.reduce_all(ops.equal(a, b)))
 
 
-# ---- what the class statement makes ---------------------------------------------------------------
+# ---- what the class statement generates --- ---------------------------------------------------------
 
 
 def _names_around() -> dict[str, Any]:
-    """The names where the class statement stands, which may be inside of a function."""
+    """The names in the scope of the class statement, which may be inside a function."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_globals.get("__name__") == "abc":
         frame = frame.f_back
@@ -169,7 +169,7 @@ def _names_around() -> dict[str, Any]:
 
 
 def _check_class(cls: type) -> None:
-    """Raises a ValueError for a class whose fields have names that are taken, or no annotation."""
+    """Raises ValueError for fields with reserved names or without an annotation."""
     annotations = cls.__dict__.get("__annotations__", {})
     for name, value in cls.__dict__.items():
         if name == "Spec":
@@ -193,7 +193,7 @@ def _check_class(cls: type) -> None:
 
 
 def _add_constructor(cls: Any) -> None:
-    """The constructor of an extension type or of a spec: one of the user's, or one with the fields as parameters."""
+    """Adds the constructor of an extension type or spec: the user's, or one with the fields as parameters."""
     if "__init__" in cls.__dict__:
         cls.__init__ = _watched(cls.__init__)
         return
@@ -220,7 +220,7 @@ def _add_constructor(cls: Any) -> None:
 
 
 def _watched(constructor: Callable) -> Callable:
-    """A user constructor: it may set fields, and what it has set is checked."""
+    """Wraps a user constructor: it may set fields, which are checked afterwards."""
 
     @functools.wraps(constructor)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -236,7 +236,7 @@ def _watched(constructor: Callable) -> Callable:
 
 
 def _add_spec(cls: Any) -> None:
-    """The class of the specs, `cls.Spec`."""
+    """Adds the class of the specs, `cls.Spec`."""
     name = f"{cls.__qualname__}.Spec"
     body: dict[str, Any] = {"value_type": cls, "__module__": cls.__module__}
     given = cls.__dict__.get("Spec")

@@ -1,7 +1,7 @@
-"""What public functions mean for values made of tensors, as programs say: `tf.experimental.dispatch_for_api` and its kin.
+"""User-defined behaviour of public functions for composite tensors: `tf.experimental.dispatch_for_api` and the like.
 
-A target is a function that is called in place of a public one, where the arguments have the classes that it is for. One
-handler for everything that is made of tensors asks them (`gradtape/_src/tensors/dispatch.py`).
+A target is a function that is called in place of a public one, for arguments of the classes it is registered for.
+One handler for all composite tensors looks them up (`gradtape/_src/tensors/dispatch.py`).
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ _ASSERTIONS = [
 
 
 class _Target(NamedTuple):
-    """A function that takes calls over: for arguments of these classes, by parameter."""
+    """A function that takes over calls with arguments of these classes, by parameter."""
 
     signature: dict[str, Any]
     call: Callable
-    registered: Callable  # what the program has registered
+    registered: Callable  # the function that the program registered
 
 
 class _Elementwise(NamedTuple):
-    """A function that takes calls of all element-wise functions over, for arguments of these classes."""
+    """A function that takes over calls of all element-wise functions with arguments of these classes."""
 
     kinds: tuple
     names: list[str]
@@ -76,13 +76,13 @@ _elementwise: list[_Elementwise] = []
 
 
 def dispatch_for_api(api: Any, *signatures: dict) -> Callable:
-    """Makes a function the meaning of a public one for values made of tensors.
+    """Makes a function the implementation of a public one for composite tensors.
 
     Args:
       api: the public function.
-      *signatures: dicts from parameters, by name or number, to classes, `typing.List` or `typing.Union` of them. The
-        decorated function is called if the arguments fit one of them, and one is made of tensors. Without: the
-        annotations of the decorated function. It has the parameters of `api`; `name` may be missing.
+      *signatures: dicts from parameters, by name or position, to classes, `typing.List` or `typing.Union` of them.
+        The decorated function is called if the arguments match one of them, and one is a composite tensor. Without
+        signatures, its annotations are used. It has the parameters of `api`; `name` may be omitted.
 
     >>> import gradtape as tf
     >>> class Masked(tf.experimental.ExtensionType):
@@ -111,9 +111,9 @@ def dispatch_for_api(api: Any, *signatures: dict) -> Callable:
 
 
 def dispatch_for_unary_elementwise_apis(x_type: Any) -> Callable:
-    """Makes a function the meaning of all element-wise functions of one tensor, for a class.
+    """Makes a function the implementation of all element-wise functions of one tensor, for a class.
 
-    It is called as `handler(function, x)`; further arguments of the call are in `function` already.
+    It is called as `handler(function, x)`; further arguments of the call are already bound in `function`.
 
     >>> import gradtape as tf
     >>> class Metres(tf.experimental.ExtensionType):
@@ -142,10 +142,10 @@ def dispatch_for_binary_elementwise_assert_apis(x_type: Any, y_type: Any) -> Cal
 
 
 def unregister_dispatch_for(dispatch_target: Callable) -> None:
-    """Takes back what one of the decorators has done.
+    """Undoes one of the decorators.
 
     Raises:
-      ValueError: if the function is not one of theirs.
+      ValueError: if the function was not registered.
     """
     removed = False
     for targets in _targets.values():
@@ -233,7 +233,7 @@ def _takes_anything(signature: inspect.Signature) -> bool:
 
 
 def _with_name(target: Callable, own: inspect.Signature) -> Callable:
-    """The target with the parameter `name`, if the public function has it."""
+    """The target with a parameter `name`, if the public function has one."""
     signature = inspect.signature(target)
     by_name = any(p.kind is Parameter.VAR_KEYWORD for p in signature.parameters.values())
     if "name" not in own.parameters or "name" in signature.parameters or by_name:
@@ -290,7 +290,7 @@ def _elementwise_decorator(kinds: tuple, names: list[str], what: str, shown: Any
 
 
 def _loaded(name: str) -> Any:
-    """A public function, if the module that it is in was imported."""
+    """A public function, if its module was imported."""
     function = ops.PUBLIC.get(name)
     if function is None:
         space, _, last = name.rpartition(".")
@@ -300,7 +300,7 @@ def _loaded(name: str) -> Any:
 
 @functools.cache
 def _lists_of(function: Any) -> list[list[str]]:
-    """The lists of names that a public function is in. Who calls it has imported its module."""
+    """The lists of names that contain a public function. Its module has been imported, as it is being called."""
     return [names for names in (_UNARY, _BINARY, _ASSERTIONS) if function in map(_loaded, names)]
 
 
@@ -320,7 +320,7 @@ def _is_made_of_tensors(value: Any) -> bool:
 
 
 def _matching(function: Any, args: tuple, kwargs: dict) -> list[Callable]:
-    """The registered functions whose classes the arguments of a call have."""
+    """The registered functions that match the arguments of a call."""
     targets = _targets.get(function, ())
     elementwise = [e for e in _elementwise if any(e.names is names for names in _lists_of(function))]
     if not targets and not elementwise:

@@ -1,7 +1,7 @@
-"""The fields of extension types: which annotations there may be, and values that fit them.
+"""The fields of extension types: allowed annotations, and conversion of values to them.
 
-A field is a Python value, a tensor, something made of tensors, a shape, a type, or a tuple, mapping or union of these. In
-a spec, there is a spec where a value has a tensor.
+A field is a Python value, a tensor, a composite tensor, a shape, a type, or a tuple, mapping or union of these. In
+a spec, tensors are replaced by their specs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gradtape._src.tensors.composite import CompositeTensor
 NO_DEFAULT: Any = types.SimpleNamespace()
 _NONE = type(None)
 _PLAIN = (int, float, str, bytes, bool, _NONE)
-# Names that an extension type, or its spec, has itself.
+# Names of attributes of extension types and their specs.
 _RESERVED = frozenset(
     (
         "self", "Spec", "_type_spec", "_shape_invariant_to_type_spec", "_consumers", "value_type", "is_compatible_with",
@@ -34,7 +34,7 @@ _RESERVED = frozenset(
 
 
 class ImmutableDict(Mapping):
-    """A mapping that cannot be changed: what a field annotated as a mapping holds."""
+    """An immutable mapping: the value of a field annotated as a mapping."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._dict = dict(*args, **kwargs)
@@ -56,7 +56,7 @@ class ImmutableDict(Mapping):
 
 
 class Field(NamedTuple):
-    """A field: its name, its annotation, and its default, if it has one."""
+    """A field: its name, its annotation, and its default, if any."""
 
     name: str
     value_type: Any
@@ -67,7 +67,7 @@ class Field(NamedTuple):
         """A field, checked.
 
         Raises:
-          TypeError: for an annotation that fields cannot have, and a default that does not fit.
+          TypeError: for an unsupported annotation, or a default that does not match it.
         """
         try:
             check(value_type)
@@ -79,7 +79,7 @@ class Field(NamedTuple):
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a name cannot be that of a field."""
+    """Whether a name is reserved."""
     return name in _RESERVED or name.lower().startswith("_tf_extension_type")
 
 
@@ -87,7 +87,7 @@ def is_reserved(name: str) -> bool:
 
 
 def check(value_type: Any, is_key: bool = False) -> None:
-    """Raises a TypeError for an annotation that fields cannot have; names of classes to come are taken on trust."""
+    """Raises TypeError for an unsupported annotation; forward references are not checked."""
     origin, args = typing.get_origin(value_type), typing.get_args(value_type)
     if isinstance(value_type, (str, typing.ForwardRef)) or value_type is None:
         return
@@ -117,7 +117,7 @@ def _is_union(origin: Any) -> bool:
 
 # ---- values ---------------------------------------------------------------------------------------
 
-# Makes of what was given for a tensor, or for a class of things made of tensors, what the field holds.
+# Converts the value given for a tensor, or for a composite tensor class, to the value of the field.
 _Leaf = Callable[[Any, Any, str], Any]
 
 
@@ -125,8 +125,8 @@ def convert_fields(fields: Sequence[Field], values: dict[str, Any], for_spec: bo
     """Checks and converts the values of fields, in place.
 
     Raises:
-      ValueError: if fields are missing, or others are there.
-      TypeError: if a value does not fit its annotation.
+      ValueError: if fields are missing or unknown.
+      TypeError: if a value does not match its annotation.
     """
     expected = {f.name for f in fields}
     extra, missing = set(values) - expected, expected - set(values)
@@ -139,10 +139,10 @@ def convert_fields(fields: Sequence[Field], values: dict[str, Any], for_spec: bo
 
 
 def converted(value: Any, expected: Any, path: str, leaf: _Leaf) -> Any:
-    """A value as its annotation says.
+    """A value converted to its annotation.
 
     Raises:
-      TypeError: if it does not fit; `path` says where it is.
+      TypeError: if it does not match; `path` is its place for the message.
     """
     origin, args = typing.get_origin(expected), typing.get_args(expected)
     expected = _NONE if expected is None else expected
@@ -183,7 +183,7 @@ def _value(value: Any, expected: Any, path: str) -> Any:
 
 
 def _default(value: Any, expected: Any, path: str) -> Any:
-    # Not a tensor yet: it may be used in functions that are traced, or in none.
+    # Not a tensor yet: it may be used inside a trace or eagerly.
     return value if expected is _core.Tensor else _value(value, expected, path)
 
 

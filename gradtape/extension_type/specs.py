@@ -14,7 +14,7 @@ from gradtape.extension_type.fields import ImmutableDict
 
 
 def of_fields(cls: type, values: Any) -> Any:
-    """An object of a class with these fields, without its constructor."""
+    """An object of a class with these fields, created without the constructor."""
     spec: Any = object.__new__(cls)
     spec.__dict__.update(values)
     return spec
@@ -51,7 +51,7 @@ class FrozenFields:
 
 
 class ExtensionTypeSpec(FrozenFields, TypeSpec):
-    """The base of the specs of extension types: `MyType.Spec` is made with the class `MyType`."""
+    """The base of the specs of extension types: `MyType.Spec` is created with the class `MyType`."""
 
     _kind = "ExtensionTypeSpec"
 
@@ -66,7 +66,7 @@ class ExtensionTypeSpec(FrozenFields, TypeSpec):
         fields.convert_fields(self._fields(), self.__dict__, for_spec=True)
 
     def __validate__(self) -> None:
-        """Called when a spec was made."""
+        """Called after construction."""
 
     @classmethod
     def from_value(cls, value: Any) -> Any:
@@ -85,7 +85,7 @@ class ExtensionTypeSpec(FrozenFields, TypeSpec):
         return tuple(x for x in nest.flatten(tuple(self.__dict__.values())) if isinstance(x, TypeSpec))
 
     def _to_components(self, value: Any) -> tuple:
-        # By the fields of the spec: a spec knows which of them are tensors.
+        # In the order of the spec's fields: the spec knows which of them are tensors.
         given = nest.flatten(tuple(value.__dict__[name] for name in self.__dict__))
         return tuple(
             x
@@ -102,7 +102,7 @@ class ExtensionTypeSpec(FrozenFields, TypeSpec):
                 "Cannot build an ExtensionType instance from components because more components are provided than the "
                 "number expected by the type spec."
             )
-        # Not by the constructor: it may be one of the user's, with other arguments.
+        # Without the constructor: it may be the user's, with other arguments.
         values = dict(zip(self.__dict__, nest.pack_sequence_as(own, flat), strict=True))
         return of_fields(self.value_type, values)
 
@@ -118,7 +118,7 @@ class ExtensionTypeSpec(FrozenFields, TypeSpec):
         return f"{type(self).__qualname__}({', '.join(f'{k}={v!r}' for k, v in self._serialize())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By the class of the values: that of the spec is inside of it.
+        # By the class of the values: the spec's class is nested in it.
         return _spec_again, (self.value_type, self._serialize())
 
 
@@ -134,7 +134,7 @@ def _spec_in_place(value: Any) -> Any:
 
 
 def _with_mappings(cls: Any, value: Any) -> Any:
-    """A nest with mappings of another class."""
+    """A nest with its mappings converted to another class."""
     if isinstance(value, Mapping):
         return cls([(k, _with_mappings(cls, v)) for k, v in value.items()])
     return tuple(_with_mappings(cls, v) for v in value) if isinstance(value, tuple) else value
@@ -144,9 +144,9 @@ def _with_mappings(cls: Any, value: Any) -> Any:
 
 
 class ExtensionTypeBatchEncoder(TypeSpecBatchEncoder):
-    """How values of an extension type are batched: by default all their tensors and shapes get an axis more.
+    """How values of an extension type are batched: by default all their tensors and shapes get an additional axis.
 
-    A type for which that is wrong has a subclass of this as its `__batch_encoder__`.
+    Other types set `__batch_encoder__` to an instance of a subclass.
     """
 
     def batch(self, spec: Any, batch_size: int | None) -> Any:
@@ -170,19 +170,19 @@ class ExtensionTypeBatchEncoder(TypeSpecBatchEncoder):
         return of_fields(type(spec), nest.map_structure(field, dict(spec.__dict__)))
 
     def encode(self, spec: Any, value: Any, minimum_rank: int = 0) -> Any:
-        """A value as a nest of tensors, and things made of tensors, that can be stacked and cut.
+        """A value as a nest of tensors and composite tensors that can be stacked and unstacked.
 
         Args:
-          minimum_rank: how often they can be cut, at least.
+          minimum_rank: the least rank of the encoding.
         """
         return spec._to_components(value)
 
     def decode(self, spec: Any, encoded_value: Any) -> Any:
-        """The value that is written so."""
+        """The value that `encode` encoded."""
         return spec._from_components(encoded_value)
 
     def encoding_specs(self, spec: Any) -> Any:
-        """The specs of what `encode` gives."""
+        """The specs of the result of `encode`."""
         return spec._component_specs
 
 

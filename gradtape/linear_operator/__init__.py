@@ -1,6 +1,6 @@
-"""`tf.linalg.LinearOperator` and its kinds: matrices known by their structure.
+"""`tf.linalg.LinearOperator` and its subclasses: matrices given by their structure.
 
-Imported when first used, as `tf.linalg.LinearOperatorDiag` and so on.
+Imported on first use, as `tf.linalg.LinearOperatorDiag` and so on.
 """
 
 from gradtape.linear_operator import experimental as experimental

@@ -1,7 +1,7 @@
-"""`LinearOperator`: what every operator can do, by way of a dense matrix where it knows no better.
+"""`LinearOperator`: the methods of all operators, computed with a dense matrix unless a subclass overrides them.
 
-A kind of operator says what its shape is and either how it multiplies (`_matmul`) or what it looks like
-(`_to_dense`), and whatever else it can do better than a dense matrix.
+A subclass defines its shape and either how it multiplies (`_matmul`) or its dense matrix (`_to_dense`), and
+overrides whatever it can compute faster than with a dense matrix.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from gradtape.linear_operator.spec import spec_of
 
 
 def reference(value: Any, dtype: Any = None) -> Any:
-    """A variable as it is, so that it is read when it is used; anything else as a tensor."""
+    """A variable unchanged, so that it is read on use; anything else as a tensor."""
     return value if isinstance(value, _core.Variable) else ops.convert_to_tensor(value, dtype=dtype)
 
 
 def check_type(name: str, value: Any, rank: int) -> None:
-    """Refuses what is not a matrix of numbers."""
+    """Raises unless the value is a matrix of floating or complex numbers."""
     if not (value.dtype.is_floating or value.dtype.is_complex):
         allowed = "tf.float16, tf.float32, tf.float64, tf.complex64, tf.complex128"
         raise TypeError(f"Argument `{name}` must have dtype in [{allowed}]. Received: {value.dtype!r}.")
@@ -83,7 +83,7 @@ class LinearOperator(Module, CompositeTensor):
         self._is_square = is_square
         self._parameters = parameters or {}
 
-    # ---- what it is --------------------------------------------------------------------------
+    # ---- properties --------------------------------------------------------------------------
 
     @property
     def _type_spec(self) -> Any:
@@ -93,7 +93,7 @@ class LinearOperator(Module, CompositeTensor):
         raise NotImplementedError(f"{type(self).__name__}: _shape is not implemented.")
 
     dtype = property(lambda self: self._dtype, doc="The element type.")
-    parameters = property(lambda self: dict(self._parameters), doc="The arguments it was made with.")
+    parameters = property(lambda self: dict(self._parameters), doc="The constructor's arguments.")
     graph_parents = property(lambda self: [], doc="Empty: there are no explicit graphs.")
     is_non_singular = property(lambda self: self._is_non_singular, doc="Whether it has an inverse.")
     is_self_adjoint = property(lambda self: self._is_self_adjoint, doc="Whether it is its own adjoint.")
@@ -101,7 +101,7 @@ class LinearOperator(Module, CompositeTensor):
         lambda self: self._is_positive_definite, doc="Whether x^H A x has a positive real part for every x."
     )
     shape = property(lambda self: TensorShape(self._shape()), doc="`batch_shape` and the two dimensions.")
-    batch_shape = property(lambda self: TensorShape(self._shape()[:-2]), doc="How many matrices there are.")
+    batch_shape = property(lambda self: TensorShape(self._shape()[:-2]), doc="The batch dimensions.")
     tensor_rank = property(lambda self: len(self._shape()), doc="The rank of a dense version.")
     domain_dimension = property(lambda self: self._shape()[-1], doc="The number of columns.")
     range_dimension = property(lambda self: self._shape()[-2], doc="The number of rows.")
@@ -116,7 +116,7 @@ class LinearOperator(Module, CompositeTensor):
     def shape_tensor(self, name: str = "shape_tensor") -> Any:
         """The shape as an integer tensor."""
         sizes = self._shape()
-        # Sizes are unknown only while a function is recorded; of the dense version its program needs no more than them.
+        # Sizes are unknown only while a function is recorded; its program needs only the sizes of the dense version.
         return ops.shape(self.to_dense()) if None in sizes else ops.constant(sizes, dtypes.int32)
 
     def batch_shape_tensor(self, name: str = "batch_shape_tensor") -> Any:
@@ -220,7 +220,7 @@ class LinearOperator(Module, CompositeTensor):
     # ---- other operators ---------------------------------------------------------------------
 
     def _hints(self) -> dict[str, Any]:
-        """The hints that its adjoint and its inverse have, too."""
+        """The hints that also hold for its adjoint and its inverse."""
         return {
             "is_non_singular": self.is_non_singular,
             "is_self_adjoint": self.is_self_adjoint,
@@ -256,7 +256,7 @@ class LinearOperator(Module, CompositeTensor):
         return LinearOperatorLowerTriangular(ops.cholesky(self.to_dense()), is_non_singular=True)
 
     def cholesky(self, name: str = "cholesky") -> LinearOperator:
-        """The Cholesky factor, as an operator; for operators hinted to be self-adjoint and positive definite."""
+        """The Cholesky factor, as an operator; for operators with hints that they are self-adjoint and positive definite."""
         if not (self.is_self_adjoint and self.is_positive_definite):
             raise ValueError(
                 "Cannot take the Cholesky decomposition: Not a positive definite self adjoint matrix."
@@ -319,7 +319,7 @@ class LinearOperator(Module, CompositeTensor):
         return ops.eigvalsh(self.to_dense())
 
     def eigvals(self, name: str = "eigvals") -> Any:
-        """The eigenvalues; of operators hinted to be self-adjoint."""
+        """The eigenvalues, for operators with the hint that they are self-adjoint."""
         if not self.is_self_adjoint:
             raise NotImplementedError("Only self-adjoint matrices are supported.")
         return self._eigvals()
@@ -335,7 +335,7 @@ class LinearOperator(Module, CompositeTensor):
     # ---- checks ------------------------------------------------------------------------------
 
     def assert_non_singular(self, name: str = "assert_non_singular") -> Any:
-        """Raises InvalidArgumentError if the condition number leaves no digit of a solution."""
+        """Raises InvalidArgumentError if the condition number is too large for any correct digit of a solution."""
         least = 1 / np.finfo(self._dtype.real_dtype.as_numpy_dtype).eps
         return debugging.assert_less(
             ops.cast(self.cond(), dtypes.float64), ops.constant(least, dtypes.float64),

@@ -34,7 +34,7 @@ def _join(parts: list[Any], axis: int) -> Any:
 
 
 class _Blocks(LinearOperator):
-    """Arguments that are one matrix for all blocks, or a list with one for each."""
+    """The base of both: an argument is one matrix for all blocks, or a list with one per block."""
 
     def _rows(self) -> list[int]:
         raise NotImplementedError
@@ -68,7 +68,7 @@ class _Blocks(LinearOperator):
 
 
 class LinearOperatorBlockDiag(_Blocks):
-    """Operators along the diagonal, and zeros beside them."""
+    """A block diagonal matrix of operators."""
 
     def __init__(
         self, operators: Any, is_non_singular: bool | None = None, is_self_adjoint: bool | None = None,
@@ -144,7 +144,7 @@ class LinearOperatorBlockDiag(_Blocks):
 
 
 class LinearOperatorBlockLowerTriangular(_Blocks):
-    """Rows of operators, each row one longer than the one before; the last of a row is on the diagonal."""
+    """A block lower triangular matrix: row `i` is a list of `i + 1` operators, the last of which is on the diagonal."""
 
     def __init__(
         self, operators: Any, is_non_singular: bool | None = None, is_self_adjoint: bool | None = None,
@@ -184,7 +184,7 @@ class LinearOperatorBlockLowerTriangular(_Blocks):
         return [*batch_of([o for row in self._operators for o in row]), n, n]
 
     def _column(self, j: int, adjoint: bool) -> list[tuple[int, LinearOperator]]:
-        """The blocks that meet part j of an argument, with the parts of the result they go to."""
+        """The blocks that are multiplied with part j of an argument, with the indices of their parts of the result."""
         if adjoint:
             return list(enumerate(self._operators[j]))
         return [(i, row[j]) for i, row in enumerate(self._operators) if j < len(row)]
@@ -198,7 +198,7 @@ class LinearOperatorBlockLowerTriangular(_Blocks):
         return _join(sums, -2)
 
     def _solve(self, rhs: Any, adjoint: bool) -> Any:
-        """Block by block: what is known goes to the right side."""
+        """Block by block: known parts of the solution go to the right side."""
         parts = _split(rhs, self._rows(), -2)
         order = range(len(parts))
         for j in reversed(order) if adjoint else order:

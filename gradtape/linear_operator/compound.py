@@ -43,7 +43,7 @@ def batch_of(operators: Sequence[LinearOperator]) -> list[int]:
 
 
 def compose(left: LinearOperator, right: LinearOperator) -> LinearOperator:
-    """The product of two operators, as simple as it gets."""
+    """The product of two operators, simplified where possible."""
     from gradtape.linear_operator.blocks import LinearOperatorBlockDiag
 
     if left._shape()[-1] != right._shape()[-2]:
@@ -158,8 +158,8 @@ class LinearOperatorKronecker(LinearOperator):
         return [*batch_of(self._operators), rows, columns]
 
     def _apply(self, x: Any, each: Callable, adjoint: bool) -> Any:
-        """Applies each factor to its own part of the rows, the first part first; each part then goes to
-        the back, so that in the end all are where they were."""
+        """Applies each factor to its own part of the rows, the first part first; each part is then moved to the
+        back, so that all end up in their original order."""
         k = x.shape[-1]
         for o in self._operators:
             n = o._shape()[-2 if adjoint else -1]
@@ -180,7 +180,7 @@ class LinearOperatorKronecker(LinearOperator):
         return self._apply(rhs, lambda o, y: o.solve(y, adjoint=adjoint), adjoint)
 
     def _outer(self, parts: list[Any]) -> Any:
-        """All products of elements of vectors, in the order of the Kronecker product."""
+        """The outer product of vectors, flattened in the order of the Kronecker product."""
 
         def join(a: Any, b: Any) -> Any:
             out = ops.expand_dims(a, -1) * ops.expand_dims(b, -2)
@@ -258,7 +258,7 @@ class LinearOperatorAdjoint(LinearOperator):
 
     @property
     def operator(self) -> LinearOperator:
-        """The operator this is the adjoint of."""
+        """The operator whose adjoint this is."""
         return self._operator
 
     def _shape(self) -> list[int]:
@@ -318,7 +318,7 @@ class LinearOperatorInversion(LinearOperator):
 
     @property
     def operator(self) -> LinearOperator:
-        """The operator this is the inverse of."""
+        """The operator whose inverse this is."""
         return self._operator
 
     def _shape(self) -> list[int]:
@@ -384,7 +384,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
     u = property(lambda self: self._u, doc="The left factor.")
     v = property(lambda self: self._u if self._v is None else self._v, doc="The right factor.")
     diag_update = property(lambda self: self._diag_update, doc="The diagonal between them, or None for ones.")
-    is_diag_update_positive = property(lambda self: self._is_diag_update_positive, doc="A promise about it.")
+    is_diag_update_positive = property(lambda self: self._is_diag_update_positive, doc="A hint.")
 
     @property
     def diag_operator(self) -> LinearOperator:

@@ -1,4 +1,4 @@
-"""`tf.linalg.experimental`: the method of conjugate gradients."""
+"""`tf.linalg.experimental`: the conjugate gradient method."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gradtape._src.public import absent as _absent
 
 
 class CGState(NamedTuple):
-    """What `conjugate_gradient` returns.
+    """The result of `conjugate_gradient`.
 
     Attributes:
-      i: how many steps were made.
+      i: the number of steps.
       x: the solution so far.
-      r: what is left of the right side.
+      r: the residual, `rhs - operator @ x`.
       p: the direction of the next step.
       gamma: the inner product of `r` and the preconditioned `r`.
     """
@@ -36,14 +36,14 @@ def conjugate_gradient(
     max_iter: Any = 20,
     name: str = "conjugate_gradient",
 ) -> CGState:
-    """Solves `operator @ x = rhs` for a self-adjoint positive definite operator, by products alone.
+    """Solves `operator @ x = rhs` for a self-adjoint positive definite operator, using only products.
 
     Args:
       operator: a `LinearOperator` with the hints `is_self_adjoint` and `is_positive_definite`.
       rhs: a vector, or a batch of vectors.
-      preconditioner: another such operator, near the inverse of the first.
-      x: where to begin, by default at 0.
-      tol: stop when the remainder is this much smaller than `rhs`.
+      preconditioner: another such operator, an approximate inverse of the first.
+      x: the initial guess, 0 by default.
+      tol: stop when the norm of the residual is at most `tol` times that of `rhs`.
       max_iter: stop after this many steps.
     """
     if not (operator.is_self_adjoint and operator.is_positive_definite):

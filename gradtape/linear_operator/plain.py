@@ -1,4 +1,4 @@
-"""Operators that are one matrix: full, diagonal, triangular, multiples of the identity, zero."""
+"""Operators given by one matrix or number: full, diagonal, triangular, multiples of the identity, zero."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _batch_of(batch_shape: Any) -> list[int]:
 
 
 class LinearOperatorFullMatrix(LinearOperator):
-    """A matrix as it is."""
+    """A dense matrix."""
 
     def __init__(
         self, matrix: Any, is_non_singular: bool | None = None, is_self_adjoint: bool | None = None,
@@ -66,7 +66,7 @@ class LinearOperatorFullMatrix(LinearOperator):
 
 
 class LinearOperatorLowerTriangular(LinearOperator):
-    """The lower triangle of a matrix; what is above it is not read."""
+    """The lower triangle of a matrix; elements above the diagonal are not read."""
 
     def __init__(
         self, tril: Any, is_non_singular: bool | None = None, is_self_adjoint: bool | None = None,
@@ -84,7 +84,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
 
     @property
     def tril(self) -> Any:
-        """The matrix it was made with."""
+        """The given matrix."""
         return self._tril
 
     def _shape(self) -> list[int]:
@@ -187,7 +187,7 @@ class LinearOperatorDiag(LinearOperator):
 
 
 class _Multiple(LinearOperator):
-    """A number times the identity; the number may be a batch of them."""
+    """A number, or a batch of numbers, times the identity."""
 
     _num_rows: int
 
@@ -232,7 +232,7 @@ class _Multiple(LinearOperator):
 
 
 class LinearOperatorIdentity(_Multiple):
-    """The identity, of a given size and, if asked for, batch shape."""
+    """The identity, of a given size and optional batch shape."""
 
     def __init__(
         self, num_rows: Any, batch_shape: Any = None, dtype: Any = None, is_non_singular: bool = True,

@@ -1,6 +1,6 @@
-"""Operators as values made of tensors: how one is taken apart and put together.
+"""Operators as composite tensors: how one is taken apart and put together.
 
-An operator is its class, the tensors and operators that its constructor takes, and the rest of the arguments.
+An operator consists of its class, the tensors and operators among its constructor's arguments, and the other arguments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _specs: dict[type, type[OperatorSpec]] = {}
 
 
 class OperatorSpec(BatchableTypeSpec):
-    """What an operator looks like: the specs of the arguments that are tensors, and the others. Each class has its own."""
+    """The spec of an operator: specs of the tensor arguments, and the other arguments. Each class has its own."""
 
     __slots__ = ("_param_specs", "_non_tensor_params", "_prefer_static_fields")
 
@@ -36,7 +36,7 @@ class OperatorSpec(BatchableTypeSpec):
         """The spec of an operator.
 
         Raises:
-          NotImplementedError: if an argument is a nest of tensors and of other things.
+          NotImplementedError: if an argument is a nest of tensors and other values.
         """
         specs, others = {}, {}
         for name, value in _arguments(operator).items():
@@ -79,7 +79,7 @@ class OperatorSpec(BatchableTypeSpec):
 
 
 def spec_of(operator: Any) -> OperatorSpec:
-    """The spec of an operator, of a class that is made for it."""
+    """The spec of an operator, an instance of a class created for the operator's class."""
     cls = type(operator)
     if cls not in _specs:
         _specs[cls] = type(f"{cls.__name__}Spec", (OperatorSpec,), {"value_type": cls, "__slots__": ()})
@@ -87,7 +87,7 @@ def spec_of(operator: Any) -> OperatorSpec:
 
 
 def make_composite_tensor(cls: type, module_name: str = "tf.linalg") -> type:
-    """A decorator of classes of operators, which are made of tensors as they are."""
+    """A decorator for operator classes; it changes nothing, as operators are composite tensors already."""
     return cls
 
 
@@ -100,7 +100,7 @@ def _spec_of(value: Any) -> Any:
 
 
 def _arguments(operator: Any) -> dict[str, Any]:
-    """The arguments that make the operator again, but for its name."""
+    """The arguments that recreate the operator, without its name."""
     fields = getattr(operator, "_composite_tensor_fields", None)
     if fields is None:
         parameters = inspect.signature(type(operator).__init__).parameters

@@ -1,4 +1,4 @@
-"""Operators given by few numbers: reflections, permutations, tridiagonal, Toeplitz and circulant matrices."""
+"""Operators given by a few numbers: reflections, permutations, tridiagonal, Toeplitz and circulant matrices."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class LinearOperatorHouseholder(LinearOperator):
 
 
 class LinearOperatorPermutation(LinearOperator):
-    """The matrix that permutes: row i of `self @ x` is row `perm[i]` of `x`."""
+    """A permutation matrix: row i of `self @ x` is row `perm[i]` of `x`."""
 
     def __init__(
         self, perm: Any, dtype: Any = dtypes.float32, is_non_singular: bool | None = None,
@@ -126,7 +126,7 @@ class LinearOperatorPermutation(LinearOperator):
 
 
 class LinearOperatorTridiag(LinearOperator):
-    """A tridiagonal matrix; its diagonals are given as for `tf.linalg.tridiagonal_solve`."""
+    """A tridiagonal matrix; the diagonals have the format of `tf.linalg.tridiagonal_solve`."""
 
     def __init__(
         self, diagonals: Any, diagonals_format: str = "compact", is_non_singular: bool | None = None,
@@ -149,7 +149,7 @@ class LinearOperatorTridiag(LinearOperator):
         self._rows()
 
     diagonals = property(lambda self: self._diagonals, doc="The diagonals, as given.")
-    diagonals_format = property(lambda self: self._diagonals_format, doc="In which form they were given.")
+    diagonals_format = property(lambda self: self._diagonals_format, doc="The format of `diagonals`.")
 
     def _rows(self) -> Any:
         first = self._diagonals[0] if isinstance(self._diagonals, list) else self._diagonals
@@ -210,7 +210,7 @@ class LinearOperatorToeplitz(LinearOperator):
     def _to_dense(self) -> Any:
         *batch, n, _ = self._shape()
         col, row = (ops.broadcast_to(x, [*batch, n]) for x in (self._col, self._row))
-        # From the far end of the row to its second element, then the column: place i - j + n - 1.
+        # The reversed row without its first element, then the column: element i - j + n - 1 is at (i, j).
         values = ops.concat([ops.reverse(row[..., 1:], [len(batch)]), col], -1)
         places = np.arange(n)[:, None] - np.arange(n) + n - 1
         return ops.gather(values, places.astype(np.int32), axis=-1)
@@ -220,7 +220,7 @@ class LinearOperatorToeplitz(LinearOperator):
 
 
 class LinearOperatorCirculant(LinearOperator):
-    """A matrix that the Fourier transform makes diagonal; `spectrum` is what stands on that diagonal."""
+    """A matrix that the Fourier transform diagonalizes; `spectrum` is that diagonal."""
 
     _depth = 1
 
@@ -243,7 +243,7 @@ class LinearOperatorCirculant(LinearOperator):
         )  # fmt: skip
 
     spectrum = property(lambda self: self._spectrum, doc="The eigenvalues.")
-    block_depth = property(lambda self: self._depth, doc="Over how many axes the transform goes.")
+    block_depth = property(lambda self: self._depth, doc="The number of axes of the transform.")
     block_shape = property(lambda self: self._spectrum.shape[-self._depth :], doc="The sizes of these axes.")
 
     def _values(self, adjoint: bool = False) -> Any:
@@ -260,7 +260,7 @@ class LinearOperatorCirculant(LinearOperator):
         return [*self._spectrum.shape[: -self._depth], n, n]
 
     def _filtered(self, x: Any, factors: Any) -> Any:
-        """Columns of `x`, transformed, multiplied with `factors`, and transformed back."""
+        """The columns of `x`, transformed, multiplied with `factors`, and transformed back."""
         *batch, n, k = x.shape
         rank = len(batch)
         blocks = list(self.block_shape)
@@ -284,7 +284,7 @@ class LinearOperatorCirculant(LinearOperator):
         return ops.reshape(values, self._shape()[:-1])
 
     def convolution_kernel(self, name: str = "convolution_kernel") -> Any:
-        """The first column: what a circulant matrix convolves with."""
+        """The convolution kernel, which is the first column."""
         n = self._shape()[-1]
         return self._own(ops.fft_of(self._values(), list(range(-self._depth, 0)), True, 1.0 / n))
 

@@ -1,7 +1,7 @@
 """`tf.lookup`: tables from keys to values.
 
-In reading order: `initializers` (what a table begins with), `static` (tables that stay as they are), `mutable` (tables
-that programs write to, in `tf.lookup.experimental`).
+In reading order: `initializers` (the initial contents of a table), `static` (tables that do not change), `mutable`
+(tables that programs write to, in `tf.lookup.experimental`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tables begin with: KeyValueTensorInitializer, TextFileInitializer."""
+"""The initial contents of tables: KeyValueTensorInitializer, TextFileInitializer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradtape._src.tensors import conversion
 
 
 class TextFileIndex:
-    """Which part of a line of a file is meant, if it is not a column."""
+    """The part of a line that is a key or value, if it is not a column."""
 
     WHOLE_LINE = -2
     LINE_NUMBER = -1
@@ -84,11 +84,11 @@ class TextFileInitializer(TableInitializerBase):
       key_index, value_index: a column, or one of `tf.lookup.TextFileIndex`.
       vocab_size: how many lines are read; all of them by default.
       delimiter: between columns.
-      value_index_offset: is added to line numbers that are values.
+      value_index_offset: added to line numbers that are values.
 
     Raises:
       NotFoundError: if there is no such file.
-      InvalidArgumentError: if a line has too few columns, or one that is no number; it is named.
+      InvalidArgumentError: if a line has too few columns, or a column that is not a number.
     """
 
     def __init__(
@@ -166,6 +166,6 @@ class TextFileInitializer(TableInitializerBase):
 
 
 def default_of(value: Any, dtype: dtypes.DType) -> Any:
-    """The value of keys that are not there, as a tensor."""
+    """The value of missing keys, as a tensor."""
     with scopes.init_scope():
         return ops.convert_to_tensor(conversion.read(value), dtype)

@@ -22,8 +22,8 @@ class MutableHashTable(_Table):
     """A table that programs write to, also within traced functions. Values may be vectors.
 
     Args:
-      default_value: the value of keys that are not there; it says what shape values have.
-      checkpoint: whether checkpoints hold its contents.
+      default_value: the value of missing keys; its shape is that of all values.
+      checkpoint: whether checkpoints save its contents.
 
     >>> import gradtape as tf
     >>> table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, default_value=-1)
@@ -56,7 +56,7 @@ class MutableHashTable(_Table):
 
     @property
     def default_value(self) -> Any:
-        """The value of keys that are not there."""
+        """The value of missing keys."""
         return self._default_value
 
     # ---- reading ------------------------------------------------------------------------------------
@@ -69,34 +69,34 @@ class MutableHashTable(_Table):
         """The values of keys: a tensor, or a ragged or sparse one.
 
         Args:
-          dynamic_default_values: the value of each key that is not there, in place of the table's default.
+          dynamic_default_values: a default for each key, in place of the table's.
         """
         return _find(self, keys, dynamic_default_values)
 
     def export(self, name: str | None = None) -> tuple[Any, Any]:
-        """All keys, and their values, in the order in which they came."""
+        """All keys and their values, in order of insertion."""
         return _export(self)
 
     # ---- writing ------------------------------------------------------------------------------------
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """Adds keys with their values, or gives them new ones.
+        """Adds keys with their values, or updates the values of existing keys.
 
         Raises:
-          InvalidArgumentError: if there are more values than keys, or fewer.
+          InvalidArgumentError: if the numbers of keys and values differ.
         """
         _insert(self, keys, values)
 
     def remove(self, keys: Any, name: str | None = None) -> None:
-        """Takes keys out; those that are not there do not matter.
+        """Removes keys; missing ones are ignored.
 
         Raises:
-          TypeError: if they have another type than those of the table.
+          TypeError: if their type is not the table's key type.
         """
         _remove(self, keys)
 
     def _check(self, keys: list) -> None:
-        """Raises for keys that the table cannot have."""
+        """Raises for keys that the table does not allow."""
 
     # ---- checkpoints --------------------------------------------------------------------------------
 
@@ -106,10 +106,10 @@ class MutableHashTable(_Table):
         return b"".join(len(p).to_bytes(8, "little") + p for p in parts)
 
     def deserialize(self, data: bytes) -> None:
-        """Gives the table the contents that `serialize` gave.
+        """Restores the contents from the result of `serialize`.
 
         Raises:
-          InvalidArgumentError: if they are of other types.
+          InvalidArgumentError: if the types differ.
         """
         if not data:
             return
@@ -122,11 +122,11 @@ class MutableHashTable(_Table):
 
 
 class DenseHashTable(MutableHashTable):
-    """Like `MutableHashTable`, with two keys that nobody may use.
+    """Like `MutableHashTable`, with two reserved keys.
 
     Args:
-      empty_key, deleted_key: those keys, which TensorFlow marks places of the table with.
-      initial_num_buckets: a power of 2; the table here grows by itself.
+      empty_key, deleted_key: the reserved keys, with which TensorFlow marks slots of the table.
+      initial_num_buckets: a power of 2, without effect: the table grows automatically.
 
     >>> import gradtape as tf
     >>> table = tf.lookup.experimental.DenseHashTable(tf.string, tf.int64, -1, empty_key="", deleted_key="$")

@@ -1,4 +1,4 @@
-"""Tables that stay as they are: StaticHashTable, StaticVocabularyTable."""
+"""Tables that do not change: StaticHashTable, StaticVocabularyTable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEYS = (dtypes.string, dtypes.int32, dtypes.int64)
 
 
 def check_kinds(key_dtype: dtypes.DType, value_dtype: dtypes.DType, op: str) -> None:
-    """Refuses what TensorFlow has no tables of."""
+    """Raises for types that TensorFlow's tables do not support."""
     if key_dtype not in _KEYS:
         raise NotFoundError(
             f"Could not find device for node: {{{{node {op}}}}} = {op}[key_dtype={key_dtype.name}, "
@@ -26,7 +26,7 @@ def check_kinds(key_dtype: dtypes.DType, value_dtype: dtypes.DType, op: str) -> 
 
 
 def map_values(function: Any, keys: Any) -> Any:
-    """A function of tensors on the values of a ragged or sparse tensor; on a tensor itself."""
+    """Applies a function to a tensor, or to the values of a ragged or sparse one."""
     if is_ragged(keys):
         return keys.with_flat_values(function(keys.flat_values))
     if is_sparse(keys):
@@ -43,7 +43,7 @@ class _Table:
 
     @property
     def name(self) -> str | None:
-        """The name that the table was given."""
+        """The name of the table."""
         return self._name
 
     @property
@@ -71,11 +71,11 @@ class StaticHashTable(_Table):
     """A table that is filled once.
 
     Args:
-      initializer: what it holds, such as a `tf.lookup.KeyValueTensorInitializer`.
-      default_value: the value of keys that are not there.
+      initializer: its contents, such as a `tf.lookup.KeyValueTensorInitializer`.
+      default_value: the value of missing keys.
 
     Raises:
-      FailedPreconditionError: if there are two values for a key.
+      FailedPreconditionError: if a key has two different values.
 
     >>> import gradtape as tf
     >>> init = tf.lookup.KeyValueTensorInitializer(tf.constant(["a", "b"]), tf.constant([7, 8]))
@@ -111,7 +111,7 @@ class StaticHashTable(_Table):
 
     @property
     def default_value(self) -> Any:
-        """The value of keys that are not there."""
+        """The value of missing keys."""
         return self._default_value
 
     def size(self, name: str | None = None) -> Any:
@@ -122,12 +122,12 @@ class StaticHashTable(_Table):
         """The values of keys: a tensor, or a ragged or sparse one.
 
         Raises:
-          TypeError: if they have another type than those of the table.
+          TypeError: if their type is not the table's key type.
         """
         return _find(self, keys)
 
     def export(self, name: str | None = None) -> tuple[Any, Any]:
-        """All keys, and their values, in the order in which they came."""
+        """All keys and their values, in order of insertion."""
         count = [len(self._items)]
         return (
             tensor(self._items, count, self._key_dtype),
@@ -140,7 +140,7 @@ def _word(value: Any) -> Any:
 
 
 def check_keys(keys: Any, dtype: dtypes.DType) -> None:
-    """Refuses keys of another type, as TensorFlow does."""
+    """Raises for keys of another type, as TensorFlow does."""
     if keys.dtype != dtype:
         raise TypeError(f"Dtype of argument `keys` must be {dtype!r}, received: {keys.dtype!r}")
 
@@ -163,12 +163,12 @@ def _find(table: StaticHashTable, keys: Any) -> Any:
 
 
 class StaticVocabularyTable(_Table):
-    """A table from words to numbers, in which other words have numbers, too: those of buckets behind the others.
+    """A table from words to integer ids, in which unknown words are hashed to buckets, whose ids follow the others.
 
     Args:
-      initializer: words and their numbers, int64 from 0 on; None for buckets alone.
-      num_oov_buckets: how many buckets there are for other words.
-      lookup_key_dtype: the type of the keys that are looked up, if it is another one.
+      initializer: words and their ids, int64 from 0 on; None for buckets only.
+      num_oov_buckets: the number of buckets for unknown words.
+      lookup_key_dtype: the type of the keys that are looked up, if it differs from the initializer's.
 
     >>> import gradtape as tf
     >>> init = tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([0, 1], tf.int64))
@@ -209,21 +209,21 @@ class StaticVocabularyTable(_Table):
 
     @property
     def initializer(self) -> Any:
-        """What the table holds."""
+        """The contents of the table."""
         return None if self._table is None else self._table._initializer
 
     def size(self, name: str | None = None) -> Any:
-        """The number of numbers, those of buckets included."""
+        """The number of ids, including those of buckets."""
         return conversion.convert(self._known() + self._num_oov_buckets, dtypes.int64._code)
 
     def _known(self) -> int:
         return 0 if self._table is None else len(self._table._items)
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The numbers of keys: a tensor, or a ragged or sparse one.
+        """The ids of keys: a tensor, or a ragged or sparse one.
 
         Raises:
-          TypeError: if they have another type than those of the table.
+          TypeError: if their type is not the table's key type.
         """
         check_keys(keys, self._key_dtype)
         return map_values(self._numbers, keys)

@@ -1,4 +1,4 @@
-"""Discrete cosine transforms of types I to IV along the last axis, by real Fourier transforms."""
+"""Discrete cosine transforms of types I to IV along the last axis, computed with real Fourier transforms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gradtape._src.ops import (
 
 
 def _folding(n: int) -> np.ndarray:
-    """The even places, then the odd ones backwards (Makhoul 1980)."""
+    """The even indices, then the odd ones in reverse (Makhoul 1980)."""
     return np.concatenate([np.arange(0, n, 2), np.arange(1, n, 2)[::-1]]).astype(np.int32)
 
 
@@ -41,7 +41,7 @@ def _backwards(x: Any) -> Any:
 
 
 def _type_1(x: Any) -> Any:
-    """Of the even continuation."""
+    """By the transform of the even extension."""
     return real(rfft_of(concat([x, _backwards(x[..., 1:-1])], -1)))
 
 
@@ -52,7 +52,7 @@ def _type_2(x: Any) -> Any:
 
 
 def _type_3(x: Any) -> Any:
-    """The steps of type II backwards."""
+    """The steps of type II in reverse."""
     n = x.shape[-1]
     half = n // 2 + 1
     mirrored = pad(_backwards(x[..., n - half + 1 :]), [[0, 0]] * (len(x.shape) - 1) + [[1, 0]])
@@ -61,7 +61,7 @@ def _type_3(x: Any) -> Any:
 
 
 def _type_4(x: Any) -> Any:
-    """The odd places of type II of the signal with as many zeros after it."""
+    """The odd elements of type II of the signal padded with zeros to twice its length."""
     n = x.shape[-1]
     return _type_2(pad(x, [[0, 0]] * (len(x.shape) - 1) + [[0, n]]))[..., 1::2]
 
@@ -118,8 +118,8 @@ def dct(
 
     Args:
       type: 1, 2, 3 or 4.
-      n: the length of the transform: the signal is cut or filled up with zeros.
-      norm: "ortho" makes types 2 to 4 orthogonal; None leaves the sums as they are.
+      n: the length of the transform: the signal is truncated or padded with zeros.
+      norm: "ortho" makes types 2 to 4 orthogonal; None does not scale.
     """
     _check("dct", type, n, axis, norm)
     return _transform("dct", input, type, n, norm)

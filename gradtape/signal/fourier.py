@@ -16,7 +16,7 @@ from gradtape._src.ops.static import axis_of, ints_of
 
 
 def _as_complex(value: Any) -> Any:
-    """Floats of a list are complex64; Python's own complex numbers complex128, as everywhere."""
+    """Floats of a list become complex64; Python's complex numbers complex128, as everywhere."""
     if isinstance(value, (list, tuple)) and np.iscomplexobj(value):
         return convert_to_tensor(value)
     return convert_to_tensor(value, dtype_hint=dtypes.complex64)
@@ -81,7 +81,7 @@ def ifft3d(input: Any, name: str | None = None) -> Any:
 
 
 def _fitted(x: Any, sizes: Sequence[int], axes: Sequence[int]) -> Any:
-    """`x` with zeros added or elements cut off at the end of some axes."""
+    """`x` padded with zeros or truncated at the end of some axes."""
     rank = len(x.shape)
     part = [slice(None)] * rank
     widths = [[0, 0] for _ in range(rank)]
@@ -95,7 +95,7 @@ def _fitted(x: Any, sizes: Sequence[int], axes: Sequence[int]) -> Any:
 
 
 def _whole(half: int) -> int:
-    """How many real numbers a half of their transform stands for, if it does not say."""
+    """The default number of real values for a half transform of size `half`."""
     return 2 * max(half - 1, 0)
 
 
@@ -103,7 +103,7 @@ def _lengths(op: str, x: Any, fft_length: Any, rank: int) -> list[int]:
     given = ints_of(fft_length)
     if len(given) != rank:
         raise InvalidArgumentError(f"{op}: fft_length must have shape [{rank}]; got {given}")
-    if any(n < (prod(x.shape) > 0) for n in given):  # nothing may become nothing
+    if any(n < (prod(x.shape) > 0) for n in given):  # empty stays empty
         raise InvalidArgumentError(
             f"{op}: fft_length must be positive; got {given} for shape {list(x.shape)}"
         )
@@ -148,18 +148,18 @@ def rfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> 
     """The first half (`fft_length // 2 + 1` elements) of the Fourier transform of real numbers.
 
     Args:
-      fft_length: a list with the length of the transform: the signal is cut or filled up with zeros.
+      fft_length: a list with the length of the transform: the signal is truncated or padded with zeros.
     """
     return _real_forward("rfft", input_tensor, fft_length, _last(1))
 
 
 def rfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
-    """The Fourier transform of real numbers over the last two axes; of the last one the first half."""
+    """The Fourier transform of real numbers over the last two axes; the first half along the last."""
     return _real_forward("rfft2d", input_tensor, fft_length, _last(2))
 
 
 def rfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
-    """The Fourier transform of real numbers over the last three axes; of the last one the first half."""
+    """The Fourier transform of real numbers over the last three axes; the first half along the last."""
     return _real_forward("rfft3d", input_tensor, fft_length, _last(3))
 
 
@@ -228,8 +228,8 @@ def fftnd(
     """The discrete Fourier transform over some axes, by default all.
 
     Args:
-      fft_length: the lengths of the axes, which are cut or filled up with zeros.
-      norm: "backward" (or None) to scale the inverse alone, "forward" this transform alone, "ortho" both.
+      fft_length: the lengths of the axes, which are truncated or padded with zeros.
+      norm: "backward" (or None) to scale only the inverse, "forward" only this transform, "ortho" both.
     """
     return _complex_over("fftnd", input_tensor, fft_length, axes, norm, False)
 
@@ -242,7 +242,7 @@ def ifftnd(
 
 
 def _to_end(x: _core.Tensor, over: list[int]) -> tuple[Any, list[int]]:
-    """The axes `over` as the last ones, and how to turn the result back."""
+    """Moves the axes `over` to the end; returns also the permutation that moves them back."""
     rank = len(x.shape)
     perm = [*(a for a in range(rank) if a not in over), *over]
     if perm == list(range(rank)):
@@ -253,7 +253,7 @@ def _to_end(x: _core.Tensor, over: list[int]) -> tuple[Any, list[int]]:
 def rfftnd(
     input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
 ) -> Any:
-    """The Fourier transform of real numbers over some axes, by default all; of the last one the first half."""
+    """The Fourier transform of real numbers over some axes, by default all; the first half along the last."""
     x = convert_to_tensor(input_tensor, dtype_hint=dtypes.float32)
     over = _axes("rfftnd", x, axes, fft_length)
     sizes = _lengths("rfftnd", x, [x.shape[a] for a in over] if fft_length is None else fft_length, len(over))
@@ -277,7 +277,7 @@ def irfftnd(
     return transpose(out, back) if back else out
 
 
-# ---- where the zero is ----
+# ---- shifts of the zero frequency ----
 
 
 def _shifted(x: Any, axes: Any, by: Any) -> Any:
@@ -293,5 +293,5 @@ def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
 
 
 def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
-    """The inverse of `fftshift`; not the same for axes of odd length."""
+    """The inverse of `fftshift`; they differ for axes of odd length."""
     return _shifted(x, axes, lambda n: -(n // 2))

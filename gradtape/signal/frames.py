@@ -37,15 +37,15 @@ def frame(
     axis: Any = -1,
     name: str | None = None,
 ) -> Any:
-    """Cuts an axis into frames that may overlap: `axis` becomes two, `[..., frames, frame_length, ...]`.
+    """Splits an axis into frames that may overlap: `axis` becomes two, `[..., frames, frame_length, ...]`.
 
     >>> import gradtape as tf
     >>> tf.signal.frame([0, 1, 2, 3, 4, 5, 6], 3, 2).numpy().tolist()
     [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
 
     Args:
-      frame_length, frame_step: how long frames are, and how far one begins after the other.
-      pad_end: fill up frames at the end with `pad_value`, instead of leaving them out.
+      frame_length, frame_step: the length of frames, and the distance between their starts.
+      pad_end: pad incomplete frames at the end with `pad_value`, instead of dropping them.
     """
     x = convert_to_tensor(signal)
     rank = len(x.shape)
@@ -74,7 +74,7 @@ def frame(
 
 
 def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Any:
-    """The signal `[..., size]` that frames `[..., frames, frame_length]` add up to.
+    """Adds up overlapping frames `[..., frames, frame_length]` to a signal `[..., size]`.
 
     >>> import gradtape as tf
     >>> tf.signal.overlap_and_add([[1, 1, 1], [1, 1, 1]], 2).numpy().tolist()
@@ -89,7 +89,7 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> An
 
 
 def crop_or_pad(x: _core.Tensor, size: int) -> Any:
-    """The last axis cut, or filled up with zeros."""
+    """The last axis truncated, or padded with zeros."""
     n = x.shape[-1]
     if n > size:
         return x[..., :size]

@@ -1,4 +1,4 @@
-"""The mel scale: weights that sum up a spectrum in bands as wide as the ear hears them, and cepstra."""
+"""The mel scale: weights that sum a spectrum over perceptual bands, and cepstral coefficients."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def linear_to_mel_weight_matrix(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> Any:
-    """The matrix `[num_spectrogram_bins, num_mel_bins]` that makes a mel spectrogram of a linear one.
+    """The matrix `[num_spectrogram_bins, num_mel_bins]` that converts a linear spectrogram to a mel spectrogram.
 
-    Bands are triangles, as wide as their neighbours' distance on the mel scale.
+    Bands are triangles between the centres of their neighbours, evenly spaced on the mel scale.
 
     Args:
-      num_spectrogram_bins: how many bins there are between 0 and half the sample rate.
-      lower_edge_hertz, upper_edge_hertz: where the bands begin and end.
+      num_spectrogram_bins: the number of bins between 0 and half the sample rate.
+      lower_edge_hertz, upper_edge_hertz: the lowest and highest frequency of the bands.
     """
     op = "linear_to_mel_weight_matrix"
     kind = dtypes.as_dtype(dtype)

@@ -35,9 +35,9 @@ def stft(
     """The spectra of overlapping frames of real signals, `[..., frames, fft_length // 2 + 1]`.
 
     Args:
-      fft_length: the length of each transform, by default the power of two that holds a frame.
+      fft_length: the length of each transform, by default the smallest power of two not less than `frame_length`.
       window_fn: called with `(frame_length, dtype=...)`; None: no window.
-      pad_end: fill up frames at the end with zeros, instead of leaving them out.
+      pad_end: pad incomplete frames at the end with zeros, instead of dropping them.
     """
     x = convert_to_tensor(signals)
     _rank("stft", x, 1)
@@ -52,14 +52,14 @@ def stft(
 def inverse_stft_window_fn(
     frame_step: Any, forward_window_fn: Callable = hann_window, name: str | None = None
 ) -> Callable:
-    """The window for `inverse_stft` with which it is the inverse of `stft` with `forward_window_fn`."""
+    """The window with which `inverse_stft` inverts `stft` with `forward_window_fn`."""
     step = whole("frame_step", frame_step)
 
     def inverse_window(frame_length: Any, dtype: Any) -> Any:
         length = whole("frame_length", frame_length)
         window = forward_window_fn(length, dtype=dtype)
         overlaps = -(-length // step)
-        # What windows of all frames that meet a place add up to there.
+        # The sum of the squared windows of all frames that overlap a position.
         squares = reshape(crop_or_pad(square(window), overlaps * step), [overlaps, step])
         return window / tile(reduce_sum(squares, 0), [overlaps])[:length]
 
@@ -74,7 +74,7 @@ def inverse_stft(
     window_fn: Callable | None = hann_window,
     name: str | None = None,
 ) -> Any:
-    """The signals of which `stfts` are the spectra of frames.
+    """The signals whose short-time Fourier transforms are `stfts`.
 
     Exact only with the right window: `window_fn=inverse_stft_window_fn(frame_step, forward_window_fn)`.
     """
@@ -92,7 +92,7 @@ def inverse_stft(
 
 
 def _window(length: int, window_fn: Callable | None, dtype: Any) -> Any:
-    # Without a window each of the two frames that meet gives half of the energy.
+    # Without a window, each of the two overlapping frames contributes half of the energy.
     return 0.5**0.5 if window_fn is None else window_fn(length, dtype=dtype)
 
 

@@ -43,7 +43,7 @@ def hann_window(
     """The Hann window, a raised cosine that begins with 0.
 
     Args:
-      periodic: for spectra (True), or symmetric, for filters. Of odd length both are the same.
+      periodic: True for spectra; False is symmetric, for filters. With odd lengths both are equal.
     """
     return _raised_cosine("hann_window", window_length, periodic, dtype, 0.5, 0.5)
 
@@ -72,7 +72,7 @@ def kaiser_window(
 def kaiser_bessel_derived_window(
     window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32, name: str | None = None
 ) -> Any:
-    """A window of even length, made of a Kaiser window, whose squares half a length apart add up to 1."""
+    """A window of even length, derived from a Kaiser window; squares of elements half a length apart add up to 1."""
     n, kind = _length("kaiser_bessel_derived_window", window_length, dtype)
     half = n // 2
     fine = dtypes.float64 if kind is dtypes.float64 or not isinstance(beta, _core.Tensor) else kind
@@ -82,7 +82,7 @@ def kaiser_bessel_derived_window(
 
 
 def vorbis_window(window_length: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
-    """The window of the Vorbis codec, whose squares half a length apart add up to 1."""
+    """The window of the Vorbis codec; squares of elements half a length apart add up to 1."""
     n, kind = _length("vorbis_window", window_length, dtype)
     inner = np.sin(np.pi / max(n, 1) * (np.arange(n) + 0.5))
     return _tensor(np.sin(np.pi / 2 * inner**2), kind)

@@ -1,8 +1,8 @@
-"""`tf.summary`: what a training does, as event files for TensorBoard.
+"""`tf.summary`: summaries of training, as event files for TensorBoard.
 
-`encode` is the format, `writer` the files and what is in force; the summaries themselves are here.
-Inside a `tf.function` a summary is written each time the function runs, to the writer that was the
-default while it was traced.
+`encode` has the format, `writer` the files and the current writer, step and condition; the summaries themselves are
+here. Inside a `tf.function` a summary is written each time the function runs, to the writer that was the default
+while it was traced.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = _logging.getLogger("gradtape")
 
 
 def _emit(name: str, data: _Any, step: _Any, summary: _Callable[[str, _Any], bytes]) -> _Any:
-    """Writes a summary now, or each time the traced function runs; whether it is written."""
+    """Writes a summary now, or each time the traced function runs; returns whether it is written."""
     writer = _writer.default_writer.get()
     if writer is None or isinstance(writer, _writer.NoopSummaryWriter):
         return conversion.convert(False)
@@ -80,10 +80,10 @@ def scalar(name: str, data: _Any, step: _Any = None, description: str | None = N
     """Writes a number: a point of a curve.
 
     Args:
-      name: the name of the curve, inside the open name scopes.
+      name: the name of the curve, prefixed with the current name scopes.
       data: a number or scalar tensor.
-      step: where the point is; the default step if None.
-      description: words about the curve, in Markdown.
+      step: the point's position on the axis; the default step if None.
+      description: a description of the curve, in Markdown.
 
     Returns:
       A bool tensor: False if there is no writer, or the condition of `record_if` does not hold.
@@ -105,7 +105,7 @@ def scalar(name: str, data: _Any, step: _Any = None, description: str | None = N
 def histogram(
     name: str, data: _Any, step: _Any = None, buckets: int | None = None, description: str | None = None
 ) -> _Any:
-    """Writes how the elements of a tensor are distributed; see `scalar`.
+    """Writes the distribution of the elements of a tensor; see `scalar`.
 
     Args:
       buckets: the number of intervals, 30 by default.
@@ -125,7 +125,7 @@ def image(
 
     Args:
       data: `[number, height, width, channels]`, floats from 0 to 1 or bytes, with 1 to 4 channels.
-      max_outputs: how many of them are written at most.
+      max_outputs: the largest number of pictures to write.
     """
 
     def summary(tag: str, x: _Any) -> bytes:
@@ -160,8 +160,8 @@ def audio(
 
     Args:
       data: `[number, frames, channels]`, floats from -1 to 1.
-      sample_rate: frames in a second.
-      max_outputs: how many of them are written at most.
+      sample_rate: frames per second.
+      max_outputs: the largest number of sounds to write.
       encoding: "wav".
     """
     if encoding not in (None, "wav"):
@@ -217,7 +217,7 @@ def write(tag: str, tensor: _Any, step: _Any = None, metadata: _Any = None, name
         return _encode.value(full, _encode.array(_array(x)), metadata or b"")
 
     if _core.current_trace() is not None and callable(tensor) and not isinstance(tensor, _core.Tensor):
-        tensor = tensor()  # what it computes is part of the function
+        tensor = tensor()  # its computation is part of the traced function
     return _emit(tag, tensor, step, summary)
 
 

@@ -1,6 +1,6 @@
-"""What summaries are in event files: tensors, pictures, sounds, histograms as bytes.
+"""The format of summaries in event files: tensors, pictures, sounds, histograms as bytes.
 
-Numbers of fields are those of TensorFlow's messages Event, Summary and TensorProto.
+Field numbers are those of TensorFlow's messages Event, Summary and TensorProto.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def event(seconds: float, step: int, summary: bytes) -> bytes:
 
 
 def first_event(seconds: float) -> bytes:
-    """What every event file starts with."""
+    """The first event of every event file."""
     return wire.double(1, seconds) + wire.text(3, "brain.Event:2")
 
 
@@ -35,13 +35,13 @@ def value(tag: str, tensor: bytes, metadata: bytes) -> bytes:
 
 @functools.lru_cache(256)
 def metadata(plugin: str, kind: int, description: str | None, content: bytes = b"") -> bytes:
-    """Which of TensorBoard's pages a value is for."""
+    """The metadata of a value, which name the TensorBoard page it is for."""
     page = wire.text(1, plugin) + (wire.message(2, content) if content else b"")
     words = wire.text(3, description) if description else b""
     return wire.message(1, page) + words + wire.varint(4, kind)
 
 
-# The content that says how sounds are stored: WAV, number 11.
+# The content that says how sounds are encoded: WAV, number 11.
 WAV = wire.varint(2, 11)
 
 
@@ -89,9 +89,9 @@ def wav(samples: np.ndarray, rate: int) -> bytes:
 
 
 def histogram(x: np.ndarray, buckets: int | None) -> np.ndarray:
-    """How often values occur: rows (left edge, right edge, count), of equal width.
+    """The counts of values: rows (left edge, right edge, count), of equal width.
 
-    Of no values all is zero; of one value that occurs alone only the last bucket counts.
+    Without values all is zero; if all values are equal, only the last bucket has a count.
     """
     count = _DEFAULT_BUCKETS if buckets is None else max(0, int(buckets))
     x = x.reshape(-1).astype(np.float64)

@@ -1,6 +1,6 @@
-"""Writers of event files, and which of them summaries go to.
+"""Writers of event files, and the current one of a thread.
 
-A writer, a step and a condition are in force for a thread: `writer.as_default(step)`,
+The current writer, step and condition belong to a thread: `writer.as_default(step)`,
 `record_if(condition)`, `set_step(step)`.
 """
 
@@ -29,10 +29,10 @@ _condition = _core.Setting(True)
 
 
 class SummaryWriter:
-    """Where summaries go: the base of all writers."""
+    """The base class of summary writers."""
 
     def set_as_default(self, step: Any = None) -> None:
-        """Makes it the writer of this thread, from now on; also the step, if one is given."""
+        """Makes it the writer of this thread from now on; also sets the step, if one is given."""
         self._want_open()
         default_writer.set(self)
         if step is not None:
@@ -49,13 +49,13 @@ class SummaryWriter:
             self.flush()
 
     def init(self) -> None:
-        """Nothing to do: a writer is ready when it is made."""
+        """Nothing to do: a writer is ready when it is created."""
 
     def flush(self) -> None:
-        """Brings what was written to the file."""
+        """Writes buffered summaries to the file."""
 
     def close(self) -> None:
-        """Flushes and ends the file."""
+        """Flushes and closes the file."""
 
     def write_event(self, step: int, summary: bytes) -> None:
         """Writes an event."""
@@ -66,7 +66,7 @@ class SummaryWriter:
 
 
 class NoopSummaryWriter(SummaryWriter):
-    """A writer that writes nothing; also the default writer that takes summaries away."""
+    """A writer that discards summaries."""
 
 
 class FileWriter(SummaryWriter):
@@ -134,9 +134,9 @@ def create_file_writer(
     """A writer of a new event file in a folder, for TensorBoard.
 
     Args:
-      logdir: the folder; it is made if need be.
-      max_queue: how many summaries may wait before they are written, 10 by default.
-      flush_millis: how long they may wait, two minutes by default.
+      logdir: the folder; it is created if it does not exist.
+      max_queue: how many summaries may be buffered, 10 by default.
+      flush_millis: how long they may be buffered, two minutes by default.
       filename_suffix: the end of the file's name, ".v2" by default.
 
     >>> import tempfile
@@ -162,7 +162,7 @@ def create_noop_writer() -> SummaryWriter:
 
 
 def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
-    """Brings what a writer was given to its file; of the default writer if none is named."""
+    """Writes a writer's buffered summaries to its file; those of the default writer if None."""
     chosen = default_writer.get() if writer is None else writer
     if chosen is not None:
         chosen.flush()
@@ -172,12 +172,12 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 
 
 def get_step() -> Any:
-    """The step of summaries that are given none; None if there is none."""
+    """The default step of summaries, or None."""
     return default_step.get()
 
 
 def set_step(step: Any) -> None:
-    """Sets the step of summaries that are given none: a number, or a variable that is read each time."""
+    """Sets the default step of summaries: a number, or a variable that is read each time."""
     default_step.set(step)
 
 
@@ -191,7 +191,7 @@ def record_if(condition: Any) -> _core.Scope:
 
 
 def condition_now() -> Any:
-    """The condition in force: a bool or a tensor."""
+    """The current condition: a bool or a tensor."""
     condition: Any = _condition.now()
     return condition() if callable(condition) and not hasattr(condition, "dtype") else condition
 

@@ -1,7 +1,6 @@
-"""`tf.test`: derivatives beside differences, and what TensorFlow's tests ask about the build.
+"""`tf.test`: a comparison of derivatives with differences, and what TensorFlow's tests ask about the build.
 
-`TestCase` lives in `gradtape.test.case` and is loaded when first used: `unittest` is slow to
-import.
+`TestCase` is in `gradtape.test.case` and is imported on first use: `unittest` is slow to import.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _DELTA = 1.0 / 1024
 
 
 def compute_gradient(f: Callable, x: Any, delta: float | None = None) -> tuple[tuple, tuple]:
-    """The Jacobians of `f` by the tape and by central differences.
+    """The Jacobians of `f`, by the tape and by central differences.
 
     Args:
       f: a function of tensors that returns one tensor.
@@ -201,7 +200,7 @@ class experimental:
 
 
 class Benchmark:
-    """Measures and reports; methods named `benchmark...` are what a runner would call."""
+    """Measures and reports; a runner calls its methods named `benchmark...`."""
 
     def report_benchmark(
         self,
@@ -213,7 +212,7 @@ class Benchmark:
         name: str | None = None,
         metrics: list | None = None,
     ) -> None:
-        """Prints what was measured."""
+        """Prints the measurements."""
         given = {
             "name": name or type(self).__name__, "iters": iters, "cpu_time": cpu_time, "wall_time": wall_time,
             "throughput": throughput, "extras": extras, "metrics": metrics,
@@ -228,7 +227,7 @@ class Benchmark:
 
 
 def get_temp_dir() -> str:
-    """A folder for files that tests write; it is not removed."""
+    """A folder for files that tests write; it is not deleted."""
     import tempfile
 
     return tempfile.mkdtemp(prefix="gradtape-test-")

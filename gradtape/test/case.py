@@ -21,7 +21,7 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 from gradtape.io import proto_text
 from gradtape.test.general import GeneralAssertions
 
-_SEED = 87654321  # with which TensorFlow's tests start
+_SEED = 87654321  # of TensorFlow's tests
 
 
 def _array(value: Any) -> np.ndarray:
@@ -38,7 +38,7 @@ def _array(value: Any) -> np.ndarray:
         for i, row in enumerate(value):
             array[i] = row
         return array
-    # NumPy knows little of ml_dtypes' types: neither their NaNs nor how near they are.
+    # NumPy supports ml_dtypes' types poorly: it can neither find their NaNs nor compare with tolerances.
     return array.astype(np.float32) if array.dtype.kind == "V" and array.dtype.names is None else array
 
 
@@ -47,7 +47,7 @@ def _is_ragged(value: Any) -> bool:
 
 
 def _lists(value: Any) -> Any:
-    """Ragged tensors, tensors and arrays as nested lists, in lists too; text as bytes."""
+    """Ragged tensors, tensors and arrays as nested lists, also inside lists; text as bytes."""
     if _is_ragged(value):
         return value.to_list()
     if isinstance(value, (list, tuple)):
@@ -58,12 +58,12 @@ def _lists(value: Any) -> Any:
 
 
 def _text(array: np.ndarray) -> np.ndarray:
-    """Text as bytes, which string tensors hold."""
+    """Text as bytes, the values of string tensors."""
     return np.vectorize(lambda x: x.encode() if isinstance(x, str) else x, otypes=[object])(array)
 
 
 def _also_in_functions(assertion: Callable) -> Callable:
-    """An assertion about symbolic tensors is one about their values, when the function runs."""
+    """Makes an assertion about symbolic tensors check their values when the function runs."""
 
     @functools.wraps(assertion)
     def check(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -84,7 +84,7 @@ def _also_in_functions(assertion: Callable) -> Callable:
 
 
 class _EagerSession:
-    """What `cached_session()` gives: ops have run already, `run` returns their values."""
+    """The session of `cached_session()`: ops have already run, `run` returns their values."""
 
     def __init__(self, case: TestCase) -> None:
         self._case = case
@@ -101,17 +101,17 @@ class _EagerSession:
 class TestCase(GeneralAssertions):
     """A test case with assertions about tensors, arrays and nests of them.
 
-    Before each test the seeds of `random`, NumPy and `tf.random` are those that TensorFlow's tests have.
+    Before each test the seeds of `random`, NumPy and `tf.random` are set to those of TensorFlow's tests.
     """
 
-    __test__ = False  # this class itself holds no tests
+    __test__ = False  # this class itself has no tests
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.__test__ = True
 
     def setUp(self) -> None:
-        """Sets the seeds, and forgets the names that graphs of version 1 gave."""
+        """Sets the seeds, and forgets the unique names of TensorFlow 1 graphs."""
         super().setUp()
         if version1 := sys.modules.get("gradtape.compat.v1"):
             version1.reset_default_graph()
@@ -121,7 +121,7 @@ class TestCase(GeneralAssertions):
         self._want_a_test()
 
     def _want_a_test(self) -> None:
-        # `test_session` is no test, but is called like one.
+        # `test_session` is no test, but is named like one.
         if self.id().endswith(".test_session"):
             self.skipTest("Not a test.")
 
@@ -148,7 +148,7 @@ class TestCase(GeneralAssertions):
 
     @contextlib.contextmanager
     def session(self, *args: Any, **kwargs: Any) -> Iterator[_EagerSession]:
-        """Does nothing: ops run at once."""
+        """Does nothing: ops run eagerly."""
         yield _EagerSession(self)
 
     cached_session = session
@@ -165,7 +165,7 @@ class TestCase(GeneralAssertions):
         """Equal shapes, and `|a - b| <= atol + rtol * |b|` everywhere; for nests of one structure.
 
         Raises:
-          ValueError: if one is a mapping and the other is none.
+          ValueError: if only one of them is a mapping.
         """
         self._close_nests(a, b, rtol, atol, "" if msg is None else str(msg), "")
 
@@ -255,7 +255,7 @@ class TestCase(GeneralAssertions):
     def assertNotAllClose(
         self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: Any = None
     ) -> None:
-        """Fails where `assertAllClose` would not."""
+        """Fails if `assertAllClose` would pass."""
         try:
             self.assertAllClose(a, b, rtol, atol, msg)
         except AssertionError:
@@ -264,7 +264,7 @@ class TestCase(GeneralAssertions):
 
     @_also_in_functions
     def assertNotAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
-        """Fails where `assertAllEqual` would not."""
+        """Fails if `assertAllEqual` would pass."""
         try:
             self.assertAllEqual(a, b)
         except AssertionError:
@@ -291,7 +291,7 @@ class TestCase(GeneralAssertions):
         self.assertTrue(far < err, self._formatMessage(msg, f"The distance is {far}, not below {err}"))
 
     def assertDictEqual(self, a: Any, b: Any, msg: Any = None) -> None:
-        """Equal keys, and equal values, which may be tensors: floating ones only nearly."""
+        """Equal keys, and equal values, which may be tensors; floating point values only nearly."""
         try:
             super().assertDictEqual(a, b, msg)
         except Exception:
@@ -335,7 +335,7 @@ class TestCase(GeneralAssertions):
         open_lower_bound: bool = False,
         open_upper_bound: bool = False,
     ) -> None:
-        """All elements are numbers between the bounds, which belong to the range unless it is open."""
+        """All elements are between the bounds, which are included unless `open_lower_bound` or `open_upper_bound` is set."""
         x = _array(target)
         if x.dtype.kind not in "iuf":
             raise AssertionError(
@@ -353,7 +353,7 @@ class TestCase(GeneralAssertions):
     # ---- types, shapes, messages ----------------------------------------------------------------
 
     def assertShapeEqual(self, input_a: Any, input_b: Any, msg: Any = None) -> None:
-        """Two tensors or arrays have one shape.
+        """Two tensors or arrays have the same shape.
 
         Raises:
           TypeError: if one of them is something else.
@@ -372,7 +372,7 @@ class TestCase(GeneralAssertions):
             self.assertEqual(_array(t).dtype if dtype is None else dtype, expected_dtype)
 
     def assertDeviceEqual(self, device1: Any, device2: Any, msg: Any = None) -> None:
-        """Two names of devices, of which one may be short, mean one device."""
+        """Two device names, one of which may be abbreviated, mean the same device."""
         one, other = (
             str(d or "").lower().replace("device:", "").rsplit("/", 1)[-1] for d in (device1, device2)
         )
@@ -387,7 +387,7 @@ class TestCase(GeneralAssertions):
         msg: Any = None,
         relative_tolerance: Any = None,
     ) -> None:
-        """A message equals another one, or one that is given as text."""
+        """A message equals another one, which may be given as text."""
         expected = expected_message_maybe_ascii
         if isinstance(expected, (str, bytes)) and hasattr(validate_message, "DESCRIPTOR"):
             text_format = importlib.import_module("google.protobuf.text_format")

@@ -1,6 +1,6 @@
-"""Assertions about anything but arrays: sequences, texts, exceptions; temporary files, threads, what is printed.
+"""Assertions about anything but arrays: sequences, texts, exceptions; temporary files, threads, captured output.
 
-`TestCase` is one of these. TensorFlow's has them from absl, under these names.
+The base class of `TestCase`. TensorFlow's inherits these methods from absl.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from gradtape._src.base import errors
 
 
 class CapturedWrites:
-    """What was written to a stream."""
+    """The captured output of a stream."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def contents(self) -> str:
-        """The text until now."""
+        """The text so far."""
         return pathlib.Path(self._path).read_text()
 
 
 class TemporaryPath(os.PathLike):
-    """A file or folder that is gone after the test."""
+    """A file or folder that is deleted after the test."""
 
     def __init__(self, path: str) -> None:
         self.full_path = path
@@ -43,7 +43,7 @@ class TemporaryPath(os.PathLike):
 
 
 class CheckedThread:
-    """A thread of a test: what it raises fails the test when the thread is joined."""
+    """A thread of a test: its exception fails the test when the thread is joined."""
 
     def __init__(
         self, case: unittest.TestCase, target: Callable, args: Any = None, kwargs: Any = None
@@ -87,7 +87,7 @@ class GeneralAssertions(unittest.TestCase):
         self.assertNotEqual(len(container), 0, msg)
 
     def assertLen(self, container: Any, expected_len: int, msg: Any = None) -> None:
-        """Its length is this."""
+        """Its length is `expected_len`."""
         self.assertEqual(len(container), expected_len, msg)
 
     def assertBetween(self, value: Any, minv: Any, maxv: Any, msg: Any = None) -> None:
@@ -101,7 +101,7 @@ class GeneralAssertions(unittest.TestCase):
         self.assertCountEqual(expected_seq, actual_seq, msg)
 
     def assertSameElements(self, expected_seq: Any, actual_seq: Any, msg: Any = None) -> None:
-        """The same elements, however often and in whatever order."""
+        """The same elements, in any number and order."""
         missing = [x for x in expected_seq if x not in actual_seq]
         unexpected = [x for x in actual_seq if x not in expected_seq]
         if missing or unexpected:
@@ -120,14 +120,14 @@ class GeneralAssertions(unittest.TestCase):
             self.fail(self._formatMessage(msg, f"Common elements {common!r}"))
 
     def assertContainsSubsequence(self, container: Any, subsequence: Any, msg: Any = None) -> None:
-        """The elements of the second are in the first, in this order, perhaps with others between."""
+        """The elements of the second are in the first, in this order, possibly with others between."""
         left = iter(container)
         for x in subsequence:
             if x not in left:
                 self.fail(self._formatMessage(msg, f"{subsequence!r} not a subsequence of {container!r}"))
 
     def assertContainsInOrder(self, strings: Any, target: str, msg: Any = None) -> None:
-        """A text contains these, one after the other."""
+        """A text contains these strings, one after the other."""
         at = 0
         for string in (strings,) if isinstance(strings, str) else strings:
             position = target.find(string, at)
@@ -193,7 +193,7 @@ class GeneralAssertions(unittest.TestCase):
     def assertRaisesWithPredicateMatch(
         self, exception_type: Any, expected_err_re_or_predicate: Any
     ) -> Iterator[None]:
-        """The block raises an error whose text matches, or which a function approves of."""
+        """The block raises an error whose text matches a regex, or for which a predicate is true."""
         try:
             yield
         except exception_type as e:
@@ -211,7 +211,7 @@ class GeneralAssertions(unittest.TestCase):
         return self.assertRaisesWithPredicateMatch(errors.OpError, expected_err_re_or_predicate)
 
     def assertRaisesIncompatibleShapesError(self, exception_type: Any = errors.InvalidArgumentError) -> Any:
-        """The block raises an error about shapes that do not fit each other."""
+        """The block raises an error about incompatible shapes."""
         return self.assertRaisesWithPredicateMatch(
             exception_type, "Incompatible shapes|Dimensions must be equal|required broadcastable shapes"
         )
@@ -240,7 +240,7 @@ class GeneralAssertions(unittest.TestCase):
     # ---- surroundings -------------------------------------------------------------------------
 
     def get_temp_dir(self) -> str:
-        """A folder of this test's own, removed after it."""
+        """A folder of this test, deleted after it."""
         folder = getattr(self, "_folder", None)
         if folder is None:
             folder = self._folder = tempfile.mkdtemp(prefix="gradtape-test-")
@@ -266,12 +266,12 @@ class GeneralAssertions(unittest.TestCase):
         return TemporaryPath(path)
 
     def enter_context(self, manager: Any) -> Any:
-        """Enters a context that is left after the test."""
+        """Enters a context manager, which is exited after the test."""
         return self.enterContext(manager)
 
     @contextlib.contextmanager
     def captureWritesToStream(self, stream: Any) -> Iterator[CapturedWrites]:
-        """What is written to a stream inside the block, also by C code: `captured.contents()`.
+        """Captures what the block writes to a stream, also from C code: `captured.contents()`.
 
         Args:
           stream: one with a file descriptor, such as `sys.stderr`.

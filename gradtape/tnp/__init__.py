@@ -1,8 +1,8 @@
-"""`tf.experimental.numpy`: NumPy's functions on tensors, differentiable, with NumPy's types.
+"""`tf.experimental.numpy`: NumPy's functions on tensors, differentiable, with NumPy's type promotion.
 
-Operands of different types meet in the type NumPy gives them (float32 and int32 in float64);
-Python numbers take the type of the tensor beside them. New arrays are float64 and int64.
-Axes, shapes and defaults are NumPy's. Most functions are one line over ops.
+Operands of different types are promoted as in NumPy (float32 and int32 to float64); Python numbers take the type of
+the tensor operand. New arrays are float64 and int64. Axes, shapes and defaults are NumPy's. Most functions are one
+line of ops.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gradtape.tnp import more as _more
 from gradtape.tnp import shapes as _shapes
 from gradtape.tnp.behavior import experimental_enable_numpy_behavior as experimental_enable_numpy_behavior
 
-# What the parts import for themselves or share.
+# Names that the modules import or share, which are not NumPy's.
 _NOT_NUMPY = frozenset(
     "tf np builtins dtypes annotations Any Callable Sequence meet axes_of as_inexact settings".split()
 )

@@ -1,4 +1,4 @@
-"""Products, running sums, order, choice and random numbers."""
+"""Products, cumulative sums, sorting, selection and random numbers."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ def inner(a: Any, b: Any) -> Any:
 
 
 def outer(a: Any, b: Any) -> Any:
-    """All products."""
+    """The outer product of two vectors."""
     a, b = meet(a, b)
     return ravel(a)[:, None] * ravel(b)[None, :]
 
 
 def vdot(a: Any, b: Any) -> Any:
-    """The product of all elements."""
+    """The dot product of all elements."""
     a, b = meet(a, b)
     return tf.reduce_sum(ravel(tf.math.conj(a)) * ravel(b))
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """The product along chosen axes."""
+    """The sum of products over chosen axes."""
     a, b = meet(a, b)
     return tf.tensordot(a, b, axes)
 
 
 def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Any:
-    """Products and sums by indices."""
+    """Sums of products, written with subscripts."""
     return tf.einsum(subscripts, *meet(*operands))
 
 
@@ -72,45 +72,45 @@ def trace(a: Any) -> Any:
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
-    """Sums so far."""
+    """Cumulative sums."""
     a = _wide(array(a, dtype))
     return tf.cumsum(ravel(a) if axis is None else a, axis or 0)
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
-    """Products so far."""
+    """Cumulative products."""
     a = _wide(array(a, dtype))
     return tf.math.cumprod(ravel(a) if axis is None else a, axis or 0)
 
 
 def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
-    """Differences of neighbours."""
+    """Differences of adjacent elements."""
     a = moveaxis(a, axis, -1)
-    for _ in range(min(int(n), a.shape[-1])):  # then nothing is left
+    for _ in range(min(int(n), a.shape[-1])):  # after that no elements are left
         a = a[..., 1:] - a[..., :-1]
     return moveaxis(a, -1, axis)
 
 
 def argmax(a: Any, axis: int | None = None) -> Any:
-    """The place of the largest."""
+    """The index of the largest element."""
     a = array(a)
     return tf.argmax(ravel(a) if axis is None else a, axis or 0)
 
 
 def argmin(a: Any, axis: int | None = None) -> Any:
-    """The place of the smallest."""
+    """The index of the smallest element."""
     a = array(a)
     return tf.argmin(ravel(a) if axis is None else a, axis or 0)
 
 
 def sort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: None = None) -> Any:
-    """In order."""
+    """The elements in ascending order."""
     a = array(a)
     return tf.sort(ravel(a) if axis is None else a, -1 if axis is None else axis)
 
 
 def argsort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: None = None) -> Any:
-    """The places in order."""
+    """The indices that sort an array."""
     a = array(a)
     return tf.cast(
         tf.argsort(ravel(a) if axis is None else a, -1 if axis is None else axis, stable=True), tf.int64
@@ -118,7 +118,7 @@ def argsort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: None 
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """One or the other; with one argument the places where it holds, axis by axis."""
+    """Elements of `x` or `y`, by a condition; with only the condition, the indices where it holds, one tensor per axis."""
     condition = tf.cast(array(condition), tf.bool)
     if x is None:
         return list(tf.unstack(tf.transpose(tf.where(condition)), len(condition.shape)))
@@ -126,19 +126,19 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 
 def nonzero(a: Any) -> Any:
-    """The places of what is not zero, axis by axis."""
+    """The indices of nonzero elements, one tensor per axis."""
     return where(tf.cast(array(a), tf.bool))
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
-    """Not below and not above."""
+    """Elements limited to an interval."""
     if a_min is not None:
         a = vars(_elementwise)["maximum"](a, a_min)
     return a if a_max is None else vars(_elementwise)["minimum"](a, a_max)
 
 
 def around(a: Any, decimals: int = 0) -> Any:
-    """Rounded, halves to even."""
+    """Rounds to `decimals` digits, halves to even."""
     a = array(a)
     if a.dtype.is_integer:
         return a
@@ -149,7 +149,7 @@ round = around
 
 
 def take(a: Any, indices: Any, axis: int | None = None) -> Any:
-    """The elements with these numbers."""
+    """The elements at given indices."""
     a = array(a)
     return tf.gather(ravel(a) if axis is None else a, array(indices), axis=axis or 0)
 
@@ -183,43 +183,43 @@ def _sizes(size: Any) -> Any:
 
 
 def _randn(*args: int) -> Any:
-    """Normal numbers, float64."""
+    """Standard normal numbers, float64."""
     return _random.normal(args, dtype=tf.float64)
 
 
 def _standard_normal(size: Any = None) -> Any:
-    """Normal numbers, float64."""
+    """Standard normal numbers, float64."""
     return _randn(*_sizes(size))
 
 
 def _uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-    """Numbers of an interval, float64."""
+    """Uniform numbers from `low` to `high`, float64."""
     return _random.uniform(_sizes(size), low, high, tf.float64)
 
 
 def _rand(*size: int) -> Any:
-    """Numbers from 0 to 1, float64."""
+    """Uniform numbers from 0 to 1, float64."""
     return _uniform(size=list(size))
 
 
 def _random_sample(size: Any = None) -> Any:
-    """Numbers from 0 to 1, float64."""
+    """Uniform numbers from 0 to 1, float64."""
     return _uniform(size=size)
 
 
 def _randint(low: int, high: int | None = None, size: Any = None, dtype: Any = np.int64) -> Any:
-    """Integers from `low` to `high - 1`."""
+    """Uniform integers from `low` to `high - 1`."""
     low, high = (0, low) if high is None else (low, high)
     return tf.cast(_random.uniform(_sizes(size), low, high, tf.int64), np.dtype(dtype))
 
 
 def _poisson(lam: Any = 1.0, size: Any = None) -> Any:
-    """Numbers of events, int64."""
+    """Poisson numbers, int64."""
     return _random.poisson(_sizes(size), lam, tf.int64)
 
 
 def _seed(s: int) -> None:
-    """Sets the seed of all random numbers, as `tf.random.set_seed`."""
+    """Sets the seed of all random numbers, like `tf.random.set_seed`."""
     _random.set_seed(s)
 
 

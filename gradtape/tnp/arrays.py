@@ -1,4 +1,4 @@
-"""Arrays and their types: what values become, and the type in which they meet."""
+"""Creating arrays, and the promotion of their types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ object_, string_, unicode_ = np.object_, np.bytes_, np.str_
 
 
 class settings:
-    """What `experimental_enable_numpy_behavior` sets."""
+    """Settings of `experimental_enable_numpy_behavior`."""
 
     prefer_float32 = False  # Python's floats become float32
 
@@ -37,19 +37,19 @@ def _dtype(x: Any) -> np.dtype:
 
 
 def _is_tensor(x: Any) -> bool:
-    """Whether a value is a tensor, or says itself which one it is."""
+    """Whether a value is a tensor, or has `__tf_tensor__`."""
     return isinstance(x, (_core.Tensor, _core.Variable)) or hasattr(type(x), "__tf_tensor__")
 
 
 def result_type(*arrays_and_dtypes: Any) -> dtypes.DType:
-    """The type in which values meet."""
+    """The type to which values are promoted."""
     types = (_dtype(array(a)) if _is_tensor(a) else a for a in arrays_and_dtypes)
     types = (a.as_numpy_dtype if isinstance(a, dtypes.DType) else a for a in types)
     return dtypes.from_numpy(np.result_type(*types))
 
 
 def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any:
-    """A tensor: of floats float64, of integers int64, unless it has a type already."""
+    """A tensor; Python floats become float64, integers int64."""
     if _is_tensor(val):
         out = tf.convert_to_tensor(val)
     elif isinstance(val, (list, tuple)) and builtins.any(map(_is_tensor, tf.nest.flatten(val))):
@@ -64,7 +64,7 @@ def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any
 
 
 def asarray(a: Any, dtype: Any = None) -> Any:
-    """A tensor, `a` itself if it is one."""
+    """A tensor; `a` itself if it is one."""
     return array(a, dtype)
 
 
@@ -72,12 +72,12 @@ asanyarray = ascontiguousarray = asarray
 
 
 def copy(a: Any) -> Any:
-    """A tensor of the same values."""
+    """A tensor with the same values."""
     return tf.identity(array(a))
 
 
 def meet(*values: Any) -> list[Any]:
-    """Values as tensors of one type; Python numbers take the type of the others."""
+    """Values as tensors, promoted to one type; Python numbers take the type of the others."""
     parts = [v if isinstance(v, (builtins.bool, int, float, complex)) else array(v) for v in values]
     types = [_dtype(p) for p in parts if isinstance(p, _core.Tensor)]
     kind = np.result_type(*(types or ()), *(p for p in parts if not isinstance(p, _core.Tensor)))
@@ -87,7 +87,7 @@ def meet(*values: Any) -> list[Any]:
 
 
 def as_inexact(*values: Any) -> list[Any]:
-    """The same, and integers become float64."""
+    """Like `meet`, but integers become float64."""
     parts = meet(*values)
     return [tf.cast(p, tf.float64) if not (p.dtype.is_floating or p.dtype.is_complex) else p for p in parts]
 
@@ -113,12 +113,12 @@ empty = zeros
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
-    """One value everywhere."""
+    """An array filled with one value."""
     return tf.broadcast_to(array(fill_value, dtype), [shape] if isinstance(shape, int) else shape)
 
 
 def zeros_like(a: Any, dtype: Any = None) -> Any:
-    """Zeros of a shape and type."""
+    """Zeros with the shape and type of `a`."""
     return tf.zeros_like(array(a), dtype)
 
 
@@ -126,44 +126,44 @@ empty_like = zeros_like
 
 
 def ones_like(a: Any, dtype: Any = None) -> Any:
-    """Ones of a shape and type."""
+    """Ones with the shape and type of `a`."""
     return tf.ones_like(array(a), dtype)
 
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
-    """One value in a shape and type."""
+    """An array with the shape and type of `a`, filled with one value."""
     a = array(a)
     return tf.broadcast_to(tf.cast(array(fill_value), dtype or a.dtype), a.shape)
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
-    """Numbers at equal distances, without the end."""
+    """Evenly spaced numbers, without the end."""
     return tf.constant(np.arange(*((start,) if stop is None else (start, stop, step)), dtype=dtype))
 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: builtins.bool = True, dtype: Any = None) -> Any:
-    """Numbers at equal distances, with the end."""
+    """`num` evenly spaced numbers, with the end unless `endpoint` is False."""
     start, stop = as_inexact(start, stop)
     out = tf.linspace(start, stop, num) if endpoint else tf.linspace(start, stop, num + 1)[:-1]
     return out if dtype is None else tf.cast(out, dtype)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:  # noqa: N803
-    """Ones on the diagonal, or on the `k`-th above it."""
+    """A matrix with ones on the `k`-th diagonal."""
     return tf.eye(N, M, dtype=np.dtype(dtype)) if k == 0 else tf.constant(np.eye(N, M, k, dtype))
 
 
 def identity(n: int, dtype: Any = float) -> Any:
-    """The unit matrix."""
+    """The identity matrix."""
     return eye(n, dtype=dtype)
 
 
 def meshgrid(*xi: Any, indexing: str = "xy") -> list[Any]:
-    """Coordinates of a grid."""
+    """The coordinates of a grid, one array per axis."""
     return tf.meshgrid(*map(array, xi), indexing=indexing)
 
 
 def diag(v: Any, k: int = 0) -> Any:
-    """A diagonal as a matrix, or a matrix's diagonal."""
+    """A matrix with the diagonal `v`, or the diagonal of the matrix `v`."""
     v = array(v)
     return tf.linalg.diag(v, k=k) if len(v.shape) == 1 else tf.linalg.diag_part(v, k=k)

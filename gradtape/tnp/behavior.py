@@ -40,7 +40,7 @@ def _is_array(key: Any) -> bool:
 
 
 def _item(native: Callable) -> Callable:
-    """`x[key]`, where a key may hold arrays and lists as in NumPy."""
+    """`x[key]`, where a key may contain arrays and lists, as in NumPy."""
 
     @functools.wraps(native)
     def method(self: Any, key: Any) -> Any:
@@ -51,7 +51,7 @@ def _item(native: Callable) -> Callable:
         symbolic = [i for i, p in enumerate(parts) if isinstance(p, _core.Tensor) and p._symbol is not None]
         if symbolic or not x.shape.is_fully_defined():
             return _gathered(x, parts, native)
-        # NumPy knows which elements are meant: their numbers, in the order of the result.
+        # NumPy computes the flat indices of the elements, in the order of the result.
         given = tuple(np.asarray(p) if isinstance(p, (_core.Tensor, _core.Variable)) else p for p in parts)
         numbers = np.arange(x._numel).reshape(tuple(x.shape))[given]
         return tf.gather(tf.reshape(x, [-1]), numbers)
@@ -60,17 +60,17 @@ def _item(native: Callable) -> Callable:
 
 
 def _rows(native: Callable, item: Callable) -> Callable:
-    """`iter(x)`: Python's own would ask `x[key]` for rows until there is an IndexError, which is another error there."""
+    """`iter(x)`: Python's default would index until an IndexError, but tensors raise another error."""
 
     def method(self: Any) -> Any:
-        native(self)  # refuses scalars, and tensors of a trace
+        native(self)  # raises for scalars and symbolic tensors
         return (item(self, i) for i in range(len(self)))
 
     return method
 
 
 def _gathered(x: Any, parts: tuple, native: Callable) -> Any:
-    """The same where sizes or places are known only when a function runs: for one array beside slices."""
+    """The same if sizes or indices are only known when a function runs; supports one array beside slices."""
     places = [i for i, p in enumerate(parts) if _is_array(p)]
     if len(places) > 1 or not all(isinstance(p, slice) or i in places for i, p in enumerate(parts)):
         raise NotImplementedError(
@@ -88,11 +88,11 @@ def _gathered(x: Any, parts: tuple, native: Callable) -> Any:
 def experimental_enable_numpy_behavior(
     prefer_float32: bool = False, dtype_conversion_mode: str = "legacy"
 ) -> None:
-    """Gives tensors NumPy's methods, operators and indices, for the whole program and for good.
+    """Gives tensors NumPy's methods, operators and indices, for the whole program, permanently.
 
-    Methods: `x.T`, `x.reshape`, `x.astype`, ... Operands of different types meet in the type that NumPy gives them
-    (int32 and float32 in float64); Python numbers take the type of the tensor where it can hold them. `x[[0, 2]]`,
-    `x[:, mask]` and the like choose elements.
+    Methods: `x.T`, `x.reshape`, `x.astype`, ... Operands of different types are promoted as in NumPy (int32 and
+    float32 to float64); Python numbers take the type of the tensor if it can represent them. `x[[0, 2]]`, `x[:,
+    mask]` and the like select elements.
 
     Args:
       prefer_float32: Python's floats become float32 instead of float64.

@@ -1,4 +1,4 @@
-"""Functions of single elements, and reductions: each is a name and an op."""
+"""Element-wise functions and reductions: each is a name and an op."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 import gradtape as _tf
 from gradtape.tnp.arrays import array, as_inexact, axes_of, meet
 
-tf: Any = _tf  # the names of ops are read as values, in whatever order type checkers read modules
+tf: Any = _tf  # as Any: type checkers may read modules in another order
 
 # ---- families of one-line functions ----------------------------------------------------------------
 
 
 def in_order(name: str, named: dict[str, Any]) -> list:
-    """Operands that were given by NumPy's names of them: `x`, or `x1` and `x2`.
+    """Operands that were passed by NumPy's parameter names: `x`, or `x1` and `x2`.
 
     Raises:
-      TypeError: if there are others.
+      TypeError: for other names.
     """
     operands = [named.pop(k) for k in ("x", "x1", "x2") if k in named]
     if named:
@@ -95,7 +95,7 @@ def _reductions(names: dict[str, tuple[Any, Callable]]) -> None:
 
 
 def _wide(a: Any) -> Any:
-    """Small integers and bools are added up as int64."""
+    """Small integers and bools as int64, in which NumPy adds them up."""
     small = a.dtype == tf.bool or (a.dtype.is_integer and a.dtype.size < 8)
     return tf.cast(a, (tf.uint64 if a.dtype.is_unsigned else tf.int64) if small else a.dtype)
 

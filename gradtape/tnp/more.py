@@ -1,4 +1,4 @@
-"""Less common functions: parts of arrays, grids of points, sums without NaN, polynomials, bits."""
+"""Less common functions: parts of arrays, grids, reductions that skip NaN, polynomials, bits."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from gradtape.tnp.algebra import take
 from gradtape.tnp.arrays import array, as_inexact, axes_of, meet
 from gradtape.tnp.shapes import concatenate, flip, moveaxis, ravel, split, swapaxes
 
-# ---- joined and cut ---------------------------------------------------------------------------------
+# ---- joining and splitting -----------------------------------------------------------------------------
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """One array after the other; in a row without `axis`."""
+    """Appends `values` along an axis; without `axis`, both are flattened."""
     return concatenate([arr, values], axis)
 
 
 def dstack(tup: Any) -> Any:
-    """Along the third axis."""
+    """Joins arrays along the third axis."""
     return concatenate([atleast_3d(t) for t in tup], 2)
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """With three axes or more."""
+    """Arrays with at least three axes."""
     out = []
     for a in map(array, arys):
         sizes = list(a.shape)
@@ -37,39 +37,39 @@ def atleast_3d(*arys: Any) -> Any:
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Cut side by side."""
+    """Splits along the second axis (the first of a vector)."""
     return split(ary, indices_or_sections, 0 if len(array(ary).shape) == 1 else 1)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Cut between rows."""
+    """Splits along the first axis."""
     return split(ary, indices_or_sections, 0)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Cut along the third axis."""
+    """Splits along the third axis."""
     return split(ary, indices_or_sections, 2)
 
 
 def broadcast_arrays(*args: Any, **kwargs: Any) -> list[Any]:
-    """All in the shape that they have together."""
+    """Broadcasts arrays to a common shape."""
     arrays = [array(a) for a in args]
     shape = np.broadcast_shapes(*(tuple(a.shape) for a in arrays))
     return [tf.broadcast_to(a, shape) for a in arrays]
 
 
 def fliplr(m: Any) -> Any:
-    """With the columns in the other direction."""
+    """Reverses the order of columns."""
     return flip(m, 1)
 
 
 def flipud(m: Any) -> Any:
-    """With the rows in the other direction."""
+    """Reverses the order of rows."""
     return flip(m, 0)
 
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """Turned by `k` right angles in the plane of two axes."""
+    """Rotates by `k` right angles in the plane of two axes."""
     m, (first, second) = array(m), axes
     turns = int(k) % 4
     if turns == 2:
@@ -89,7 +89,7 @@ def compress(condition: Any, a: Any, axis: int | None = None) -> Any:
 
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None) -> Any:
-    """For each place along the other axes the elements with these numbers."""
+    """The elements at `indices` along an axis, separately for each position along the others."""
     arr, indices = array(arr), array(indices)
     if axis is None:
         return tf.gather(ravel(arr), indices)
@@ -102,7 +102,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None) -> Any:
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """For each element the choice of the first condition that holds."""
+    """For each element, the choice that belongs to the first true condition."""
     *choices, out = meet(*choicelist, default)
     for condition, choice in reversed(list(zip(condlist, choices, strict=True))):
         out = tf.where(tf.cast(array(condition), tf.bool), choice, out)
@@ -119,17 +119,17 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def diagflat(v: Any, k: int = 0) -> Any:
-    """The elements in a row as a diagonal."""
+    """A matrix with the flattened elements on a diagonal."""
     return tf.linalg.diag(ravel(v), k=k)
 
 
 def diag_indices(n: int, ndim: int = 2) -> Any:
-    """The places of a diagonal, axis by axis."""
+    """The indices of the main diagonal, one tensor per axis."""
     return (tf.range(n, dtype=tf.int64),) * ndim
 
 
 def ix_(*args: Any) -> list[Any]:
-    """Numbers of rows and columns that together name a part of an array."""
+    """Open mesh: index arrays that select the cross product of the given indices."""
     out = []
     for i, given in enumerate(args):
         a = array(given)
@@ -139,18 +139,18 @@ def ix_(*args: Any) -> list[Any]:
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:  # noqa: N803
-    """Ones on and below a diagonal."""
+    """A matrix with ones on and below a diagonal."""
     return tf.constant(np.tri(N, M, k, np.float64 if dtype is None else dtype))
 
 
 def tril(m: Any, k: int = 0) -> Any:
-    """Zeros above a diagonal."""
+    """The lower triangle: zeros above a diagonal."""
     m = array(m)
     return tf.where(np.tri(m.shape[-2], m.shape[-1], k, builtins.bool), m, tf.zeros_like(m))
 
 
 def triu(m: Any, k: int = 0) -> Any:
-    """Zeros below a diagonal."""
+    """The upper triangle: zeros below a diagonal."""
     m = array(m)
     return tf.where(np.tri(m.shape[-2], m.shape[-1], k - 1, builtins.bool), tf.zeros_like(m), m)
 
@@ -167,7 +167,7 @@ def logspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """Powers of `base` with exponents at equal distances."""
+    """Powers of `base` with evenly spaced exponents."""
     exponents = _linspace(start, stop, num, endpoint, axis)
     out = tf.pow(tf.cast(base, exponents.dtype), exponents)
     return out if dtype is None else tf.cast(out, dtype)
@@ -176,7 +176,7 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: Any = True, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """Numbers with equal quotients."""
+    """Numbers evenly spaced on a log scale."""
     first, last = as_inexact(start, stop)
     sign = tf.sign(first)
     out = tf.exp(_linspace(tf.math.log(first * sign), tf.math.log(last * sign), num, endpoint, axis)) * sign
@@ -190,14 +190,14 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: Any, axis: int) -> Any:
 
 
 def vander(x: Any, N: int | None = None, increasing: Any = False) -> Any:  # noqa: N803
-    """Powers of the elements, column by column."""
+    """The Vandermonde matrix: powers of the elements in columns."""
     x = array(x)
     powers = np.arange(x.shape[0] if N is None else N)
     return tf.pow(x[:, None], tf.cast(powers if increasing else powers[::-1], x.dtype))
 
 
 def polyval(p: Any, x: Any) -> Any:
-    """A polynomial with these coefficients, the highest first."""
+    """The values of a polynomial, whose coefficients start with the highest power."""
     p, x = meet(p, x)
     out = tf.zeros_like(x)
     for coefficient in tf.unstack(p):
@@ -206,7 +206,7 @@ def polyval(p: Any, x: Any) -> Any:
 
 
 def kron(a: Any, b: Any) -> Any:
-    """All products, in blocks."""
+    """The Kronecker product."""
     a, b = meet(a, b)
     rank = builtins.max(len(a.shape), len(b.shape))
     a, b = array(a, ndmin=rank), array(b, ndmin=rank)
@@ -235,7 +235,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 
 def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False) -> Any:
-    """The mean, with weights; with `returned` also their sum."""
+    """The weighted mean; with `returned` also the sum of weights."""
     a = as_inexact(a)[0]
     if weights is None:
         w = tf.ones_like(a)
@@ -256,17 +256,17 @@ def _without_nan(a: Any, instead: Any) -> Any:
 
 
 def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
-    """The sum of what is a number."""
+    """The sum, with NaN as zero."""
     return vars(_elementwise)["sum"](_without_nan(a, 0), axis, dtype, keepdims)
 
 
 def nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
-    """The product of what is a number."""
+    """The product, with NaN as one."""
     return vars(_elementwise)["prod"](_without_nan(a, 1), axis, dtype, keepdims)
 
 
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> Any:
-    """The mean of what is a number."""
+    """The mean of the elements that are not NaN."""
     a = as_inexact(array(a, dtype))[0]
     axes, keepdims = axes_of(a, axis), bool(keepdims)
     count = tf.reduce_sum(tf.cast(~tf.math.is_nan(a), a.dtype), axes, keepdims)
@@ -304,7 +304,7 @@ _bits({
 
 
 def gcd(x1: Any, x2: Any) -> Any:
-    """The largest common divisor."""
+    """The greatest common divisor."""
     a, b = (tf.abs(x) for x in _whole(x1, x2))
     a, b = a + tf.zeros_like(b), b + tf.zeros_like(a)
     return tf.while_loop(
@@ -322,24 +322,24 @@ def lcm(x1: Any, x2: Any) -> Any:
 
 
 def fix(x: Any) -> Any:
-    """Rounded towards zero."""
+    """Rounds towards zero."""
     x = as_inexact(x)[0]
     return tf.where(x < 0, tf.math.ceil(x), tf.floor(x))
 
 
 def logaddexp2(x1: Any, x2: Any) -> Any:
-    """The logarithm of the sum of powers of two."""
+    """`log2(2**x1 + 2**x2)`."""
     x, y = as_inexact(x1, x2)
     return tf.maximum(x, y) + tf.math.log1p(tf.pow(tf.cast(2, x.dtype), -tf.abs(x - y))) / np.log(2)
 
 
 def nextafter(x1: Any, x2: Any) -> Any:
-    """The next number in the direction of the other one."""
+    """The next representable number after `x1` towards `x2`."""
     return tf.math.nextafter(*as_inexact(x1, x2))
 
 
 def signbit(x: Any) -> Any:
-    """Whether a number is below zero, or minus zero."""
+    """Whether the sign bit is set: a number below zero, or minus zero."""
     x = array(x)
     if x.dtype.is_floating:
         return tf.bitcast(x, {2: tf.int16, 4: tf.int32, 8: tf.int64}[x.dtype.size]) < 0
@@ -369,16 +369,16 @@ def isrealobj(x: Any) -> bool:
 
 
 def iscomplex(x: Any) -> Any:
-    """Whether there is an imaginary part."""
+    """Whether the imaginary part is nonzero."""
     x = array(x)
     return tf.not_equal(tf.math.imag(x), 0) if x.dtype.is_complex else tf.zeros_like(x, tf.bool)
 
 
 def isreal(x: Any) -> Any:
-    """Whether there is no imaginary part."""
+    """Whether the imaginary part is zero."""
     return ~iscomplex(x)
 
 
 def isscalar(num: Any) -> bool:
-    """Whether it is a number, or an array without axes."""
+    """Whether the argument is a number, or an array without axes."""
     return np.isscalar(num) or (hasattr(num, "shape") and len(num.shape) == 0)

@@ -1,4 +1,4 @@
-"""Shapes: other ones for the same elements, and arrays put together."""
+"""Changing shapes, and joining arrays."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reshape(a: Any, newshape: Any, order: str = "C") -> Any:
 
 
 def ravel(a: Any) -> Any:
-    """The elements in a row."""
+    """The elements as a vector."""
     return tf.reshape(array(a), [-1])
 
 
@@ -46,22 +46,22 @@ flatten = ravel
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
-    """A new axis of size one."""
+    """Inserts an axis of size one."""
     return tf.expand_dims(array(a), axis)
 
 
 def squeeze(a: Any, axis: Any = None) -> Any:
-    """Without axes of size one."""
+    """Removes axes of size one."""
     return tf.squeeze(array(a), axis)
 
 
 def transpose(a: Any, axes: Any = None) -> Any:
-    """The axes in another order."""
+    """Permutes the axes; by default reverses them."""
     return tf.transpose(array(a), axes)
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Two axes exchanged."""
+    """Exchanges two axes."""
     a = array(a)
     perm = list(range(len(a.shape)))
     perm[axis1], perm[axis2] = perm[axis2], perm[axis1]
@@ -69,7 +69,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """Axes at other places."""
+    """Moves axes to other positions."""
     a = array(a)
     rank = len(a.shape)
     sources, places = ([int(i) % rank for i in np.atleast_1d(axes)] for axes in (source, destination))
@@ -80,34 +80,34 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 
 def broadcast_to(array_: Any, shape: Any) -> Any:
-    """Repeated to a shape."""
+    """Broadcasts to a shape."""
     return tf.broadcast_to(array(array_), shape)
 
 
 def concatenate(arys: Sequence[Any], axis: int | None = 0) -> Any:
-    """Joined along an axis."""
+    """Joins arrays along an axis."""
     parts = meet(*arys)
     return tf.concat([ravel(p) for p in parts] if axis is None else parts, axis or 0)
 
 
 def stack(arrays: Any, axis: int = 0) -> Any:
-    """Along a new axis."""
+    """Joins arrays along a new axis."""
     return tf.stack(meet(*arrays), axis)
 
 
 def vstack(tup: Sequence[Any]) -> Any:
-    """Row under row."""
+    """Joins arrays along the first axis, vectors as rows."""
     return concatenate([atleast_2d(t) for t in tup], 0)
 
 
 def hstack(tup: Sequence[Any]) -> Any:
-    """Side by side."""
+    """Joins arrays along the second axis (the first of vectors)."""
     parts = [atleast_1d(t) for t in tup]
     return concatenate(parts, 0 if len(parts[0].shape) == 1 else 1)
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """In equal chunks, or at given indices."""
+    """Splits into equal parts, or at given indices."""
     ary = array(ary)
     if isinstance(indices_or_sections, int):
         return list(tf.split(ary, indices_or_sections, axis))
@@ -116,44 +116,44 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 
 def atleast_1d(*arys: Any) -> Any:
-    """With one axis or more."""
+    """Arrays with at least one axis."""
     out = [array(a, ndmin=1) for a in arys]
     return out[0] if len(out) == 1 else out
 
 
 def atleast_2d(*arys: Any) -> Any:
-    """With two axes or more."""
+    """Arrays with at least two axes."""
     out = [array(a, ndmin=2) for a in arys]
     return out[0] if len(out) == 1 else out
 
 
 def tile(a: Any, reps: Any) -> Any:
-    """Repeated as a whole."""
+    """Repeats a whole array."""
     a, times = array(a), [reps] if isinstance(reps, int) else list(reps)
     rank = builtins.max(len(a.shape), len(times))
     return tf.tile(array(a, ndmin=rank), [1] * (rank - len(times)) + times)
 
 
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
-    """Each element repeated."""
+    """Repeats each element."""
     return tf.repeat(array(a), repeats, axis)
 
 
 def flip(m: Any, axis: Any = None) -> Any:
-    """In the other direction."""
+    """Reverses the order of elements along axes."""
     m = array(m)
     axes = axes_of(m, axis)
     return tf.reverse(m, [axes] if isinstance(axes, int) else axes)
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Shifted round."""
+    """Shifts elements along axes, cyclically."""
     a = array(a)
     return tf.reshape(tf.roll(ravel(a), shift, 0), a.shape) if axis is None else tf.roll(a, shift, axis)
 
 
 def pad(array_: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
-    """With a border."""
+    """Pads an array at its edges."""
     a = array(array_)
     return tf.pad(
         a, np.broadcast_to(pad_width, (len(a.shape), 2)), mode.upper(), tf.cast(constant_values, a.dtype)

@@ -123,7 +123,7 @@ class Value(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a call."""
+    """The outcome of a call."""
 
     results: Any = None  # nested tuples and dicts of Values
     gradients: Any = None

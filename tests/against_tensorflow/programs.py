@@ -30,7 +30,7 @@ def _array(tf: Any, value: Any) -> Any:
 
 
 def _run(tf: Any, text: str, file: str, function: bool) -> list:
-    """What the program gives: arrays, None for gradients that do not exist; or the class of an error."""
+    """The results of the program: arrays, None for gradients that do not exist; or the class of an error."""
     names: dict[str, Any] = {"tf": tf, "np": np, "__name__": "program"}
     try:
         exec(compile(text, file, "exec"), names)

@@ -23,7 +23,7 @@ _CLASSES = "classes and their methods"
 
 
 class Tally:
-    """What was found, by function."""
+    """The differences found, by function."""
 
     def __init__(self, verbose: bool) -> None:
         self.verbose = verbose

@@ -53,7 +53,7 @@ class Given(Maker):
 
 
 class Seen(NamedTuple):
-    """What came of a call in a function: shapes while it was traced, results, gradients, or the errors."""
+    """The outcome of a call in a function: shapes while it was traced, results, gradients, or the errors."""
 
     shapes: Any = None
     trace_error: Any = None
@@ -75,7 +75,7 @@ def _tensors(x: Any) -> list:
 
 
 def seen(lib: Any, call: Any, kind: str) -> Seen | None:
-    """What comes of a call in a function; None if it has no operands that could be arguments."""
+    """Runs a call in a function; None if it has no operands that could be arguments."""
     first = Given(lib, call.words, call.dtype)
     try:
         call.call(first)
@@ -131,7 +131,7 @@ def calls(words: str) -> Iterator[Any]:
 
 
 def listed(library: str, words: str, path: str) -> None:
-    """Writes down what is seen of all calls in one library."""
+    """Records the outcomes of all calls in one library."""
     warnings.simplefilter("ignore")
     logging.getLogger(library).setLevel("ERROR")
     lib = importlib.import_module(library)

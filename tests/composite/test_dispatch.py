@@ -1,4 +1,4 @@
-"""Public functions that programs give a meaning for classes of their own."""
+"""Public functions whose behaviour programs define for their own classes."""
 
 import typing
 

@@ -1,4 +1,4 @@
-"""Values made of tensors as arguments and results of functions, and in branches and loops."""
+"""Composite tensors as arguments and results of functions, and in branches and loops."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Gradients of and with respect to values made of tensors."""
+"""Gradients of and with respect to composite tensors."""
 
 import pytest
 

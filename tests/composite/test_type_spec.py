@@ -1,4 +1,4 @@
-"""TypeSpecs by TensorFlow's protocol: a class of one's own, comparison, pickles, nests that expand composites."""
+"""TypeSpecs by TensorFlow's protocol: a user-defined class, comparison, pickles, nests that expand composites."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""What an element may be made of: attrs classes, dataclasses with TensorFlow's protocol, datasets."""
+"""The types an element may contain: attrs classes, dataclasses with TensorFlow's protocol, datasets."""
 
 import dataclasses
 

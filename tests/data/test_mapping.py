@@ -153,7 +153,7 @@ def rounded(ds):
 
 
 def test_random_numbers_with_a_global_seed_are_those_of_tensorflow():
-    """The random ops of a function are numbered, and each goes on from element to element of an iteration."""
+    """The random ops of a function are numbered, and each continues from element to element of an iteration."""
     tf.random.set_seed(1)
     uniform = [0.8127, 0.5273, 0.8489, 0.8929]
     ds = Dataset.range(4).map(lambda x: tf.random.uniform([]))
@@ -200,7 +200,7 @@ def test_op_seeds_without_a_global_one(monkeypatch):
 
 
 def test_random_numbers_with_seeds():
-    """The numbers with an op seed are TensorFlow's; a new iteration starts again, `repeat` goes on."""
+    """The numbers with an op seed are TensorFlow's; a new iteration starts again, `repeat` continues."""
     before = random._seeds.given
     try:
         tf.random.set_seed(1)

@@ -109,7 +109,7 @@ def test_shuffle_of_unknown_size():
     shards=st.integers(1, 4), epochs=st.integers(0, 3), size=st.integers(1, 9), drop=st.booleans(),
 )  # fmt: skip
 def test_rows_and_elements_go_the_same_way(n, room, skip, take, shards, epochs, size, drop):
-    """Pipelines over row numbers give what the same pipelines over elements give."""
+    """Pipelines over row numbers give the same elements as pipelines over elements."""
 
     def pipeline(ds):
         ds = ds.skip(skip).shuffle(room, seed=3).repeat(epochs).take(take).shard(shards, shards - 1)

@@ -1,4 +1,4 @@
-"""Parallel maps and interleaves: calls beside each other, in order or as they are ready."""
+"""Parallel maps and interleaves: concurrent calls, in order or as they finish."""
 
 import gc
 import threading

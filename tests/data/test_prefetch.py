@@ -1,4 +1,4 @@
-"""Elements made ahead: on a thread, no more than asked for, which ends with its iterator."""
+"""Prefetched elements: produced on a thread that ends with its iterator, and no more than requested."""
 
 import gc
 import itertools
@@ -212,7 +212,7 @@ FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 def in_child(function):
-    """What a function gives in a forked process, as an exit code."""
+    """The result of a function in a forked process, as an exit code."""
     child = os.fork()
     if child == 0:
         try:

@@ -1,4 +1,4 @@
-"""python -m gradtape doctor: what it finds in a project, and what it leaves alone."""
+"""python -m gradtape doctor: what it reports in a project, and what it does not."""
 
 import importlib.util
 import json
@@ -332,7 +332,7 @@ def test_info():
 
 
 def test_values_that_do_not_come_back(tmp_path):
-    """Actions that are drawn, numbers that are stored, averages that are kept: nobody asks for their gradient."""
+    """Actions that are drawn, numbers that are stored, averages that are tracked: their gradients are never requested."""
     program = """
 ema = tf.Variable(0.0, trainable=False)
 def run(env, policy, x, losses):
@@ -469,7 +469,7 @@ def test_requirements_that_cannot_be_read(tmp_path):
 
 
 def test_the_table_agrees_with_what_was_tried():
-    """What `make ecosystem` runs, runs; what it says cannot, does not."""
+    """Packages that `make ecosystem` runs work; those it reports as failing do not."""
     for path in (ROOT / "tests" / "ecosystem" / "packages").glob("*.json"):
         tried = json.loads(path.read_text())
         name = tried["name"].lower().replace("_", "-")

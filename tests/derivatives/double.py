@@ -11,7 +11,7 @@ _FROM_NOTHING = ("zeros", "ones", "eye", "one_hot")
 
 
 def widened(value):
-    """Arrays and lists of floats in double precision; anything else as it is."""
+    """Arrays and lists of floats in double precision; anything else unchanged."""
     if isinstance(value, (float, list, tuple, np.ndarray, np.generic)):
         try:
             array = np.asarray(value)
@@ -69,7 +69,7 @@ class Double:
         return next(self.held)
 
     def custom_gradient(self, f):
-        """Values that a function with a gradient of its own stops do move: its gradient says how."""
+        """Values on which a function with a custom gradient stops gradients still change: its gradient says how."""
 
         def inside(*args):
             held, self.held = self.held, None

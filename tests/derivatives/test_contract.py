@@ -100,7 +100,7 @@ def test_a_batching_rule_without_gradient_is_found(table):
 
 
 def test_a_wrong_batching_rule_of_the_gradient_is_found(table):
-    """The rows of a Jacobian run through the rules of the ops that a gradient is made of."""
+    """The rows of a Jacobian are computed by the rules of the ops of a gradient."""
     once = scaled("test_once", batch=lambda size, batched, operands, attrs: 1.001 * ops.multiply(*operands))
     op = scaled(rule=(lambda g, x, y, out: once(g, y), lambda g, x, y, out: g * x))
     with failure_with("test_scaled: rows of the gradient of x from result 0"):

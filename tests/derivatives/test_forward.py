@@ -1,5 +1,5 @@
-"""ForwardAccumulator through everything a program may be made of, against the Jacobian's product.
-What TensorFlow does is in `tests/semantics/test_forward.py`."""
+"""ForwardAccumulator through everything a program may contain, against the Jacobian's product.
+TensorFlow's behaviour is tested in `tests/semantics/test_forward.py`."""
 
 import gc
 import weakref

@@ -1,5 +1,5 @@
 """Jacobians at the edges: sizes, kinds of sources and targets, options, control flow, custom
-gradients, memory. What TensorFlow does is in `tests/semantics/test_jacobian.py`."""
+gradients, memory. TensorFlow's behaviour is tested in `tests/semantics/test_jacobian.py`."""
 
 import itertools
 

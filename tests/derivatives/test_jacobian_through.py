@@ -1,4 +1,4 @@
-"""Jacobians through everything a program may be made of: branches, loops, arrays, custom
+"""Jacobians through everything a program may contain: branches, loops, arrays, custom
 gradients, Python code, sorts, gathers, segments, and Jacobians of Jacobians."""
 
 from concurrent.futures import ThreadPoolExecutor
@@ -274,7 +274,7 @@ def test_custom_gradients(f, times):
 @pytest.mark.parametrize("f", [cube, cube_that_looks])
 @pytest.mark.parametrize("setting", [True, False])
 def test_second_order_beside_custom_gradients(f, setting):
-    """What is kept for the gradients of ops beside it has a derivative, too."""
+    """Values that the gradients of other ops keep have derivatives, too."""
 
     def g(x):
         return tf.sin(f(x)) * tf.exp(x) * tf.reduce_sum(x)
@@ -471,7 +471,7 @@ def test_gradients_that_are_not_linear(name, n):
 
 @pytest.mark.parametrize("name", LINEAR)
 def test_gradients_that_are_linear(name, monkeypatch):
-    """Forward mode, where it is cheaper, gives what reverse mode does."""
+    """Forward mode, where it is cheaper, gives the same as reverse mode."""
 
     @tf.custom_gradient
     def f(x):
@@ -573,7 +573,7 @@ def test_a_jacobian_inside_a_persistent_tape():
 
 
 def test_the_gradient_of_a_jacobian_by_variables():
-    """What physics-informed networks do: a loss that holds second derivatives, then weights."""
+    """As in physics-informed networks: a loss with second derivatives, then gradients of weights."""
     w = tf.Variable(np.random.default_rng(0).normal(size=(2, 4)))
     u = tf.Variable(np.random.default_rng(1).normal(size=(4, 1)))
     x = tf.constant(np.random.default_rng(2).normal(size=(5, 2)))

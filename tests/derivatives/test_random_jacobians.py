@@ -1,4 +1,4 @@
-"""Random programs: Jacobians, tangents and maps over rows, in every way they are made."""
+"""Random programs: Jacobians, tangents and maps over rows, in every way to compute them."""
 
 import numpy as np
 from hypothesis import given, settings

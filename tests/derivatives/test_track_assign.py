@@ -1,4 +1,4 @@
-"""GradientTape(track_assign=True): what is assigned keeps its history."""
+"""GradientTape(track_assign=True): assigned values keep their history."""
 
 import numpy as np
 import pytest

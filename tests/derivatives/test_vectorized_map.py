@@ -1,4 +1,4 @@
-"""vectorized_map: one call for all rows gives what a loop over the rows gives."""
+"""vectorized_map: one call for all rows gives the same as a loop over the rows."""
 
 import collections
 

@@ -116,7 +116,7 @@ def test_what_stops_gradients_stops_zeros():
 
 
 def test_zeros_are_not_computed_with():
-    """The way to `x` is through an op whose gradient has a pole: zero times infinity is never formed."""
+    """The path to `x` contains an op whose gradient has a pole: zero times infinity is never computed."""
     x = tf.constant([0.0, 4.0])
     with tf.GradientTape() as outer:
         outer.watch(x)

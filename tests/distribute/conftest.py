@@ -1,4 +1,4 @@
-"""Strategies with several replicas in this process; no test leaves a thread of a replica behind."""
+"""Strategies with several replicas in this process; no test leaves a replica's thread running."""
 
 import threading
 

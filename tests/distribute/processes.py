@@ -20,7 +20,7 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
 
 
 class Worker(NamedTuple):
-    """What became of a process."""
+    """The outcome of a process."""
 
     status: int
     out: str
@@ -68,7 +68,7 @@ def start(program, n, *arguments, addresses=None, only=None, **more):
 
 
 def finish(processes, timeout=240):
-    """What became of processes; those that hang are killed, and the test fails."""
+    """The outcomes of processes; those that hang are killed, and the test fails."""
     end, workers = time.monotonic() + timeout, []
     try:
         for p in processes:
@@ -106,5 +106,5 @@ def run_by_mpi(program, n, *arguments, **more):
 
 
 def stop(process):
-    """A process that is there and does nothing any more: it neither answers nor ends."""
+    """A process that hangs: it neither answers nor ends."""
     process.send_signal(signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""Workers that die, stop, sleep, leave or never start: the others say who, and end with an ordinary status."""
+"""Workers that die, stop, sleep, leave or never start: the others name it, and exit with an ordinary status."""
 
 import socket
 import subprocess
@@ -21,7 +21,7 @@ def _jax():
 
 
 def survivors(mode, who, n=3, **more):
-    """What the others say when one of them misbehaves, and the one that did."""
+    """The errors of the others when one of them misbehaves, and that one's index."""
     addresses = free_addresses(n)
     started = processes.start("failing.py", n, mode, who, addresses=addresses, **more)
     others = [p for i, p in enumerate(started) if i != who]
@@ -61,7 +61,7 @@ def test_a_worker_that_is_killed_while_all_meet(who):
 
 @pytest.mark.parametrize("who", [0, 1])
 def test_a_worker_that_stops(who):
-    """It is there, its connections are open, and nothing comes from it."""
+    """The process exists, its connections are open, but it sends nothing."""
     for w in survivors("stops", who, n=2, **SHORT):
         assert w.result["kind"] in ("UnavailableError", "DeadlineExceededError")
         assert "no sign of life" in w.result["said"] or "does not answer" in w.result["said"]

@@ -1,4 +1,4 @@
-"""Small distributed programs give what TensorFlow 2.21 gave with two logical CPUs: golden/*.json.
+"""Small distributed programs have the results of TensorFlow 2.21 with two logical CPUs: golden/*.json.
 
 `python golden/run.py tensorflow p1_variables` writes them, one program at a time: TensorFlow's collectives of two strategies
 in one process collide.

@@ -1,4 +1,4 @@
-"""Which processes there are, said by TF_CONFIG, Slurm or mpirun; what is wrong with a description is said."""
+"""The processes of a group, as described by TF_CONFIG, Slurm or mpirun; errors name what is wrong with a description."""
 
 import json
 import subprocess
@@ -186,7 +186,7 @@ def test_neither_jax_nor_mpi_is_imported_before_a_group_is_made():
 
 
 def test_worker_0_hears_last_that_another_one_is_gone():
-    """Its process may end on the news: the others, which hear them from it, would take it for the one that died."""
+    """Its process may exit on the news; the others, which get the news from it, would report it as the dead one."""
     (only,) = processes.finish(processes.start("told.py", 1))
     assert only.result == {"told": [2, 0], "lost": [[1], [1]]}
 

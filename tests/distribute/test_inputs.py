@@ -202,7 +202,7 @@ def test_processes_share_batches():
 
 
 class Processes:
-    """Processes that run one after the other: what they exchange is known beforehand."""
+    """Processes that run one after the other, with predetermined messages."""
 
     def __init__(self, rank, sizes):
         self.rank, self.size, self._sizes = rank, len(sizes), sizes

@@ -39,7 +39,7 @@ def losses(history):
 
 
 def pair(strategy, make=dense, **options):
-    """The same model in the scope of a strategy, and alone."""
+    """The same model in the scope of a strategy, and without one."""
     with strategy.scope():
         many = compiled(make(), **options)
     alone = compiled(make(), **options)

@@ -1,4 +1,4 @@
-"""Ctrl-C anywhere in a run of replicas: it comes out, no replica goes on, variables have what is read between replicas."""
+"""Ctrl-C anywhere in a run of replicas: it propagates, all replicas stop, variables have consistent values."""
 
 import contextlib
 import gc
@@ -36,7 +36,7 @@ class Interrupter:
 
 
 def state():
-    """What this thread has open."""
+    """The scopes that this thread has open."""
     return _core.current_trace(), _core.recording_tapes(), replicas.place.now(), scopes.creators.now()
 
 

@@ -1,4 +1,4 @@
-"""Values and variables of replicas: what is reduced, gathered, assigned, read, saved and copied."""
+"""Values and variables of replicas: reducing, gathering, assigning, reading, saving and copying them."""
 
 import contextlib
 import copy

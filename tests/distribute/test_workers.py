@@ -12,7 +12,7 @@ from . import processes
 
 @pytest.fixture(scope="module")
 def alone():
-    """What one process gets, with the whole batch: the referee."""
+    """The result of one process with the whole batch: the reference."""
     command = [sys.executable, str(processes.PROGRAMS / "everything.py")]
     done = subprocess.run(command, env=processes.environment(), capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr

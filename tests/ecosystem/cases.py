@@ -16,7 +16,7 @@ def _write(nodeid, how):
 
 
 def _words(report):
-    """The line of a failure that says what happened."""
+    """The line of a failure with the error."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash else str(report.longrepr).strip().rpartition("\n")[2]
     return text.strip().split("\n")[0][:200] or "failed"

@@ -19,7 +19,7 @@ DRIVERS = sorted((PLACE / "drivers").glob("test_*.py"))
 
 
 def _module(package):
-    """What a package is imported as."""
+    """The name under which a package is imported."""
     return package.get("module", package["name"].replace("-", "_"))
 
 

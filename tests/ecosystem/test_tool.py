@@ -1,4 +1,4 @@
-"""`tools/ecosystem.py` and its plugin of pytest: what is written down of a run, samples, and names that are wrong."""
+"""`tools/ecosystem.py` and its pytest plugin: recorded results, samples, and wrong names."""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""Bands: steps that treat rows one by one run block by block, and give what they give one after the other."""
+"""Bands: steps that treat rows independently run block by block, with the same results as one after the other."""
 
 import threading
 
@@ -179,7 +179,7 @@ def test_many_threads_run_one_program():
     assert not wrong
 
 
-# ---- programs that say what is not so -----------------------------------------------------------------
+# ---- programs with wrong declarations ----- ------------------------------------------------------------
 
 
 def program(band, arena=(0, 64 * 64 * 4), results=(3,), place=2):

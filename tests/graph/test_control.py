@@ -293,7 +293,7 @@ def test_a_persistent_tape_asks_twice():
 
 
 def test_a_tape_around_a_function_with_a_tape():
-    """The outer tape asks for more than the inner one: the loop keeps that as well."""
+    """The outer tape needs more values than the inner one: the loop keeps those as well."""
     w = tf.Variable(1.5)
 
     def f(x):

@@ -1,4 +1,4 @@
-"""What compiling costs grows in step with the program. Steps and bytes are counted, not seconds."""
+"""The cost of compiling grows linearly with the program. Steps and bytes are counted, not seconds."""
 
 import json
 import os
@@ -431,7 +431,7 @@ def _resident() -> float:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="only Linux tells what a process holds")
 def test_a_long_tape_gives_its_memory_back():
-    """In slabs: 75 MB of records and scalars, of which a few belong to what is alive."""
+    """In slabs: 75 MB of records and scalars, a few of which belong to live objects."""
     x = tf.constant(0.7)
 
     def record(n):

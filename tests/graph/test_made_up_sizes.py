@@ -1,4 +1,4 @@
-"""What made-up sizes cost while a function of unknown sizes is traced: little, whatever the ranks.
+"""The cost of made-up sizes while a function of unknown sizes is traced: small, whatever the ranks.
 
 In a process of its own with a limit of memory, because a mistake here takes more than any machine has.
 """

@@ -1,6 +1,6 @@
-"""Functions of unknown sizes that meet many of them keep little: programs and notes of sizes have a bound.
+"""Functions of unknown sizes that are called with many sizes keep little: stored programs and sizes are bounded.
 
-What is alive is counted in a process of its own, in which nothing else comes or goes meanwhile.
+Live objects are counted in a separate process, in which nothing else is created or freed.
 """
 
 import json
@@ -69,7 +69,7 @@ say(before=before, after=after, programs=len(trace.programs), most=most)
 
 
 def _alone(program):
-    """What a program says that has a process of its own."""
+    """The output of a program in a separate process."""
     command = [sys.executable, "-c", _COMMON + program]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=600).stdout)
 

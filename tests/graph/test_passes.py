@@ -82,7 +82,7 @@ def planned():
 
 
 def check_order(graph, steps):
-    """Every node is in one step, and behind what it reads."""
+    """Every node is in one step, after the nodes it reads."""
     done = set()
     for step in steps:
         nodes = step.nodes if isinstance(step, Cluster) else [step]

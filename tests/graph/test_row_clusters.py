@@ -175,7 +175,7 @@ def test_rows_of_different_lengths_are_in_different_clusters():
 
 
 def test_one_reduction_alone_runs_as_the_op():
-    """Nothing is saved if one node alone reads the whole tile."""
+    """Nothing is saved if only one node reads the whole tile."""
     steps, _ = steps_of(lambda x: tf.sqrt(tf.reduce_mean(x, -1) + 1.0) * 2.0, (40, 20))
     assert not isinstance(steps[0], Cluster) and steps[0].name == "sum"
     assert len(steps) == 2 and not steps[1].columns
@@ -264,7 +264,7 @@ def test_the_sum_of_equal_numbers_is_a_product(number):
 
 
 def test_a_program_whose_shapes_do_not_fit_is_refused(monkeypatch):
-    """A reduction of rows gives a column: nothing else may be written down."""
+    """A reduction of rows gives a column: nothing else may be stored."""
     from gradtape._src.engines.native import lower
 
     right = lower._cluster_step

@@ -12,7 +12,7 @@ spec = tf.TensorSpec
 
 
 def steps_of(function):
-    """The calls that run alone, by name, and lists of the names in segments."""
+    """The names of calls outside segments, and lists of the names in segments."""
     (trace,) = function._concrete
     return [
         [n.op.op_name for n in step.nodes] if isinstance(step, Segment) else step.op.op_name

@@ -47,7 +47,7 @@ def texts(monkeypatch):
 
 
 def known():
-    """What is compiled."""
+    """The compiled clusters."""
     found = re.findall(r'whole_cluster<((?:\s*"[^"]*")+)>', KERNELS.read_text())
     return {"".join(re.findall(r'"([^"]*)"', text)) for text in found}
 

@@ -15,7 +15,7 @@ def _numbers(seed, *shape):
     return np.random.RandomState(seed).uniform(0, 1, shape).astype(np.float32)
 
 
-# What the calls below may use.
+# Names that the calls below may use.
 NAMES = {
     "np": np,
     "A": _numbers(0, 2, 5, 4, 3),
@@ -172,7 +172,7 @@ CALLS = [
 
 
 def result_of(tf, call):
-    """What a call gives, as JSON holds it: arrays with type and shape, or the class of the error."""
+    """The result of a call as JSON: arrays with type and shape, or the class of the error."""
 
     def gradient(f, x):
         x = tf.constant(x)

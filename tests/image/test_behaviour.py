@@ -170,7 +170,7 @@ def test_all_names_of_tensorflow_are_there():
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 200])
 @pytest.mark.parametrize("threshold", [0.0, 0.1, 0.5, 1.0])
 def test_the_best_boxes_are_those_of_comparing_all(n, threshold):
-    """Corners in any order, boxes without an area, equal scores, and what is not a number."""
+    """Corners in any order, boxes without an area, equal scores, and NaN."""
     rng = np.random.default_rng(n)
     found = rng.random((n, 4)).astype(np.float32) * [1, 1, 0.6, 0.6]
     found[::7, 2] = found[::7, 0]

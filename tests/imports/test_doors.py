@@ -1,4 +1,4 @@
-"""`import tensorflow` means gradtape: the doors, what is behind them, and what is refused. Each in a process of its own."""
+"""`import tensorflow` means gradtape: the import hooks, the modules they provide, and errors. Each in a new process."""
 
 import importlib.util
 import os

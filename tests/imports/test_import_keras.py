@@ -1,4 +1,4 @@
-"""`import keras` beside gradtape: before or after it, whoever asks for which backend. Each in a process of its own."""
+"""`import keras` together with gradtape: before or after it, for any backend. Each in a new process."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_the_program_finds_the_environment_as_it_left_it(python, tmp_path):
 
 @pytest.mark.parametrize("asked", [None, "tensorflow"])
 def test_an_import_that_fails_leaves_the_environment_as_it_was(python, asked, tmp_path):
-    """Keras that is not there, that stops before it has chosen a backend, and after."""
+    """Keras that is not installed, or fails before or after it has chosen a backend."""
     package = tmp_path / "keras" / "src" / "backend"
     begin = (
         (ASKED.format(asked) if asked else "")

@@ -172,7 +172,7 @@ def test_a_function_asks_for_values_of_other_classes():
 
 
 class Symbol:
-    """What stands for a tensor in models of Keras 2; this module has it where theirs has it."""
+    """Symbolic tensors of Keras 2 models, under the same module path."""
 
     def __init__(self, dtype=tf.float32):
         self.dtype = dtype

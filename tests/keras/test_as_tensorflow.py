@@ -1,4 +1,4 @@
-"""What programs written for Keras on TensorFlow see: shapes of variables, seeds of initializers."""
+"""Details that programs written for Keras on TensorFlow rely on: shapes of variables, seeds of initializers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callbacks of Keras on gradtape, and what a compiled step does with code that wants values."""
+"""Callbacks of Keras on gradtape, and compiled steps with code that needs concrete values."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_averages_of_weights_are_swapped_in_for_evaluation():
     assert not np.array_equal(seen["test"], seen["epoch"])
 
 
-# ---- code that wants values ---------------------------------------------------------------------
+# ---- code that needs values -- ------------------------------------------------------------------
 
 
 def test_a_metric_that_reads_values_makes_the_step_run_eagerly(caplog):

@@ -1,4 +1,4 @@
-"""The short way of calling layers: it does what the long way does, and steps aside where it must."""
+"""The fast path of layer calls: it does the same as the full one, and falls back to it where it must."""
 
 import copy
 

@@ -118,7 +118,7 @@ def _leaves(out) -> list:
 
 
 def _parts(case):
-    """The function of the float operands alone, and these."""
+    """The function of the float operands only, and these operands."""
     name, operands, *rest = case
     flat = tf.nest.flatten(operands)
     places = [i for i, a in enumerate(flat) if isinstance(a, np.ndarray) and a.dtype == np.float64]

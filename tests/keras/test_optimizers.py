@@ -1,4 +1,4 @@
-"""Keras' optimizers on gradtape: each step is one native program, and computes what Keras' own code says."""
+"""Keras' optimizers on gradtape: each step is one native program, and computes the same as Keras' own code."""
 
 import copy
 

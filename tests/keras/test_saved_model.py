@@ -1,4 +1,4 @@
-"""tf.saved_model of Keras models, alone and inside modules; the signatures of what is loaded."""
+"""tf.saved_model of Keras models, on their own and inside modules; the signatures of loaded objects."""
 
 import json
 import zipfile

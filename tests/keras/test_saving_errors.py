@@ -100,7 +100,7 @@ def test_damaged_models(saved, tmp_path, name, damage):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_weights_of_another_shape(saved, name):
-    """The first layers fit and are loaded before the last one is met, which does not."""
+    """The first layers match and are loaded before the last one, which does not match."""
     model = make(results=5)
     before = state(model)
     with pytest.raises(ValueError, match=f"(?s)load_weights: .*{name} was not loaded.*last/kernel"):

@@ -1,4 +1,4 @@
-"""`fit`, `evaluate`, `predict` on gradtape: what is compiled, what data may be, what comes back."""
+"""`fit`, `evaluate`, `predict` on gradtape: what is compiled, supported data, and results."""
 
 import copy
 import pickle
@@ -421,7 +421,7 @@ def test_progress_is_printed(capsys):
     assert "loss:" in capsys.readouterr().out
 
 
-# ---- the rest -------------------------------------------------------------------------------
+# ---- other ----- --------------------------------------------------------------------------
 
 
 def test_models_are_copied_and_pickled_after_training():

@@ -1,4 +1,4 @@
-"""Tables that programs write to: their contents, in functions, in checkpoints; values TensorFlow gave."""
+"""Tables that programs write to: their contents, in functions, in checkpoints; TensorFlow's values."""
 
 import threading
 

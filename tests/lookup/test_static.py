@@ -1,4 +1,4 @@
-"""Static and vocabulary tables: what they find, what they refuse, in functions and datasets; values TensorFlow gave."""
+"""Static and vocabulary tables: lookups, errors, use in functions and datasets; TensorFlow's values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Runs the mistakes, and writes what is seen of them: with TensorFlow, tensorflow.json.
+"""Runs the mistakes, and records their output: with TensorFlow, in tensorflow.json.
 
 python tests/mistakes/record.py            # with the Python of an environment that has TensorFlow
 """
@@ -23,7 +23,7 @@ def mistakes() -> list[dict]:
 
 
 def names(tf) -> dict:
-    """What the code of a mistake finds."""
+    """The names that the code of a mistake may use."""
     import numpy as np
 
     tf.keras.utils.set_random_seed(0)
@@ -35,7 +35,7 @@ def names(tf) -> dict:
 
 
 def seen(mistake: dict, known: dict, folder: Path, ask: bool = False) -> str:
-    """What a user sees of a mistake: what is printed, warnings, and the error with its notes. No traceback."""
+    """The output of a mistake: printed text, warnings, and the error with its notes. No traceback."""
     file = folder / "mistake.py"  # a file, as AutoGraph reads the source
     file.write_text(
         mistake["code"].strip() + "\n" + (f"print({mistake['ask']})\n" if ask and "ask" in mistake else "")

@@ -8,7 +8,7 @@ import gradtape as tf
 from gradtape import _core
 _core.set_blas_path({path!r})
 x = tf.ones([300, 300])
-for _ in range(2):  # it is tried again, and said again
+for _ in range(2):  # loading is tried again, and raises again
     try:
         tf.matmul(x, x)
     except RuntimeError as e:

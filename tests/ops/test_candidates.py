@@ -1,4 +1,4 @@
-"""Candidate samplers, and the losses made of them: the numbers are those of TensorFlow 2.21."""
+"""Candidate samplers, and the losses built on them: the numbers are those of TensorFlow 2.21."""
 
 import numpy as np
 import pytest

@@ -290,7 +290,7 @@ def test_variables_lists_and_functions():
 
 
 def test_third_derivative():
-    """Σ y³ of a convolution y: each derivative is made of convolutions."""
+    """Σ y³ of a convolution y: each derivative consists of convolutions."""
 
     def f(t):
         x = tf.constant(X, tf.float64) * t

@@ -1,4 +1,4 @@
-"""Derivatives of element-wise functions far out and beside their poles: as exact as the functions themselves.
+"""Derivatives of element-wise functions far out and near their poles: as exact as the functions themselves.
 
 The expected values are formulas that do not cancel there, in float64.
 """

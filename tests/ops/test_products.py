@@ -98,7 +98,7 @@ def test_products_without_elements(dtype, m, n, k):
 @pytest.mark.parametrize("dtype", FORMATS, ids=lambda d: d.name)
 @pytest.mark.parametrize("n", [3, 16, 70])
 def test_special_values(dtype, n):
-    """What is not finite stays in its row and column, also beside the ends of panels."""
+    """Non-finite values stay in their rows and columns, also at the ends of panels."""
     a = np.ones([n, n], np.float32)
     b = np.ones([n, n], np.float32)
     a[1, n - 1], b[n - 1, 2] = np.inf, np.nan

@@ -103,7 +103,7 @@ def test_lengths_of_any_axes():
 
 
 def test_lines_do_not_touch_each_other():
-    """Many lines are transformed side by side; one that is not a number leaves the others alone."""
+    """Many lines are transformed side by side; NaN in one does not affect the others."""
     x = normal(40, 24, complex_=True)
     x[7] = np.nan
     out = tf.signal.fft(tf.constant(x)).numpy()

@@ -1,4 +1,4 @@
-"""Rows of the op table on XLA, beyond their samples: edges of types, long tails, random numbers, and what is refused."""
+"""Rows of the op table on XLA, beyond their samples: edges of types, long tails, random numbers, and errors."""
 
 from importlib.util import find_spec
 
@@ -39,7 +39,7 @@ def _on_xla(function):
     return tf.function(function, jit_compile=True)
 
 
-# ---- what is refused ----
+# ---- errors ----
 
 INTS = tf.constant([4, 0, 3])
 LOGITS = tf.zeros([4, 2, 3])

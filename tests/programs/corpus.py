@@ -1,4 +1,4 @@
-"""What a program of the corpus is, and how programs get into it.
+"""The format of the corpus' programs, and their registration.
 
 There are two kinds, both written as people write TensorFlow code and given the library as `tf`:
 

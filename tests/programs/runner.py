@@ -121,7 +121,7 @@ LIMITS = {
 
 
 def difference(actual, expected, factor=1.0, none_is_zero=False):
-    """What is wrong with results, in a line; None when they agree.
+    """The difference of results, in a line; None when they agree.
 
     Args:
       none_is_zero: accept zeros where nothing is expected. A tape outside a function does not see

@@ -12,7 +12,7 @@ REFERENCE = Path(__file__).with_name("reference.json")
 
 
 def names(tf):
-    """What the calls below may use."""
+    """The names that the calls below may use."""
     rc = tf.ragged.constant
     values = tf.constant([1.0, 2, 3, 4, 5, 6, 7])
 
@@ -966,7 +966,7 @@ def described(value):
 
 
 def result_of(tf, call):
-    """What a call gives, or the classes of the error, of which a program catches one."""
+    """The result of a call, or the classes of the error, any of which a program may catch."""
     try:
         return described(eval(call, names(tf)))
     except Exception as e:

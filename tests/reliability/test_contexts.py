@@ -1,4 +1,4 @@
-"""What a thread does is entered and left: in other threads, generators, tasks, any number deep, whatever dies first."""
+"""Contexts of a thread are entered and exited: in other threads, generators, tasks, nested, whatever dies first."""
 
 import asyncio
 import gc

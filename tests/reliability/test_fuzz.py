@@ -1,4 +1,4 @@
-"""A sample of every fuzzer (`make fuzz` runs them for minutes), and that they see what is broken."""
+"""A sample of every fuzzer (`make fuzz` runs them for minutes), and tests that they notice what is broken."""
 
 import importlib.util
 import re

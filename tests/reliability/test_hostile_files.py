@@ -75,7 +75,7 @@ def marker(tmp_path):
 
 @pytest.fixture
 def little_memory():
-    """A gigabyte beside what there is."""
+    """A limit of a gigabyte more than the process has."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 30), before[1]))

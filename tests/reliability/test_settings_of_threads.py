@@ -1,4 +1,4 @@
-"""What holds for a block of code holds no longer once it is left, wherever an interrupt comes."""
+"""Settings of a `with` block are undone when it exits, wherever an interrupt comes."""
 
 import contextlib
 import gc

@@ -38,7 +38,7 @@ def at_once(work, threads=_THREADS):
 
 
 def settled(program):
-    """What a program gives once its passes are compiled."""
+    """The results of a program once its passes are compiled."""
     for _ in range(3):
         program()
     return hashed(program())
@@ -97,7 +97,7 @@ def test_first_trace_raced():
 
 
 def test_assignments_to_one_variable_are_whole():
-    """Readers see a value that somebody assigned, never parts of two."""
+    """Readers see a value that was assigned, never parts of two."""
     v = tf.Variable(tf.zeros([50_000]))
 
     def work(k):

@@ -1,4 +1,4 @@
-"""What stands round a tape: checkpoints (D3), strategies and devices (D5), debugging (D6), versions (D9)."""
+"""Features around a tape: checkpoints (D3), strategies and devices (D5), debugging (D6), versions (D9)."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What programs do to gradients between the tape and the update."""
+"""Processing of gradients between the tape and the update."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What ops take for their arguments, and which class of error says that they do not."""
+"""Arguments that ops accept, and the error classes for those that they do not."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""What is known of tensors of unknown size, and what is wrong with programs that need to know more."""
+"""Static shapes of tensors of unknown size, and errors of programs that need to know more."""
 
 import numpy as np
 import pytest

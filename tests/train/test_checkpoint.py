@@ -1,4 +1,4 @@
-"""tf.train.Checkpoint: what is saved under which name, what is restored, and the words of errors."""
+"""tf.train.Checkpoint: names of saved values, restoring, and error messages."""
 
 import logging
 import weakref

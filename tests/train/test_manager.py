@@ -1,4 +1,4 @@
-"""tf.train.CheckpointManager: what is kept, what a second manager finds, intervals."""
+"""tf.train.CheckpointManager: kept checkpoints, a second manager, intervals."""
 
 import pytest
 

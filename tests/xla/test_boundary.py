@@ -1,4 +1,4 @@
-"""What goes in and comes out: types, shapes, devices, sizes that are not known, functions in functions."""
+"""Arguments and results on XLA: types, shapes, devices, sizes that are not known, functions in functions."""
 
 import copy
 import logging

@@ -1,4 +1,4 @@
-"""What XLA cannot do by itself: printing, assertions, code of Python's, errors. They do what they do natively."""
+"""What XLA leaves to the host: printing, assertions, Python code, errors. All behave as they do natively."""
 
 import gc
 import logging

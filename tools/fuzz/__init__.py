@@ -1,1 +1,1 @@
-"""The fuzzers: one module a kind, `harness` for what they share, `__main__` for the command line."""
+"""The fuzzers: one module per kind, `harness` for what they share, `__main__` for the command line."""

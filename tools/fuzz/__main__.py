@@ -1,7 +1,7 @@
 """`python tools/fuzz [kind ...] --seed S --seconds T`: looks for what breaks; exit status 1 if something did.
 
-Each kind prints one line in the end, of what it did and how much of it was bad, and before that each failure with
-a way to see it again. Without a kind all of them run, one after the other, each for `--seconds`.
+Each kind prints every failure with a command to reproduce it, and at the end one line: how many cases it ran and
+how many failed. Without a kind all of them run, one after the other, each for `--seconds`.
 """
 
 from __future__ import annotations

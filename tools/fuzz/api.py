@@ -1,8 +1,8 @@
 """Tapes, variables, functions, accumulators, optimizers, datasets and arrays in any order, with hostile callbacks.
 
-A case is a list of statements over the words of `api_words`; statements that are refused are passed over. Callbacks delete
-and mutate what is in use, call back into the library, raise, collect garbage, leave tapes in other threads. What must hold:
-no crash, no exception from inside, the values that `expect` knows, and a fresh process when everything is closed.
+A case is a list of statements over the words of `api_words`; statements that raise are skipped. Callbacks delete
+and mutate objects in use, call back into the library, raise, collect garbage, leave tapes in other threads. What
+must hold: no crash, no internal exception, the values that `expect` knows, and a fresh process when everything is closed.
 """
 
 from __future__ import annotations

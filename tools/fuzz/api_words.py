@@ -1,4 +1,4 @@
-"""The words of `api`'s statements, and the run of a list of statements."""
+"""The words of `api`'s statements, and the execution of a list of statements."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Words:
         return call
 
     def _some(self, sort: str) -> list:
-        """What the program has of a sort."""
+        """The program's objects of a sort."""
         return [v for k, v in list(self.names.items()) if k not in self.words and k.startswith(sort)]
 
     def callback_same(self, x: Any = None, *_: Any) -> Any:
@@ -160,7 +160,7 @@ class Words:
                 results.append(work(*args))
             except Exception as e:
                 results.append(e)
-            # What the thread opened it closes, as a program's threads do.
+            # The thread closes what it opened, as a program's threads do.
             _leave_tapes()
 
         thread = threading.Thread(target=run)
@@ -425,7 +425,7 @@ def _close(words: Words) -> None:
 
 
 def _leave_tapes() -> None:
-    """Leaves the tapes of this thread that nobody holds any more."""
+    """Exits the tapes of this thread that nothing references any more."""
     for tape in _core.recording_tapes():
         leave = getattr(tape, "__exit__", None)
         leave(None, None, None) if leave else tape._stop()

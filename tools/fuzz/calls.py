@@ -1,8 +1,8 @@
 """Ops with hostile arguments (`hostile`), called eagerly, under tapes, in functions, in forward mode.
 
-What is fine: a result, or an exception of a class that says whose fault it was. What is
-not: an exception from inside (AssertionError, KeyError, text of C++), a call that cannot be interrupted, and a
-process that computes wrong things afterwards.
+Allowed: a result, or an exception whose class says whose fault it was. Not allowed: an internal exception
+(AssertionError, KeyError, C++ text), a call that cannot be interrupted, and a process that computes wrong results
+afterwards.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _RAW = (
 
 
 class Evil(Exception):
-    """What the objects below raise: it has to arrive, or to be replaced by a decent one."""
+    """The exception that the objects below raise: it must propagate, or be replaced by a proper one."""
 
 
 _OF_ARGUMENTS = (Evil, np.ma.MaskError)  # what arguments raise themselves
@@ -188,7 +188,7 @@ class Flavours:
     def run(self, dtype: str, flavour: str, text: str) -> None:
         try:
             code = compile(text, "<call>", "eval")
-        except SyntaxError:  # an argument that is there twice
+        except SyntaxError:  # a repeated argument
             return
         maker = Operands(tf, text, dtype)
         words = self.words | maker.words() | {"z": maker.z}

@@ -1,7 +1,7 @@
-"""The entry points of the library, each as something to interrupt and a way to see that it works afterwards.
+"""The entry points of the library, each as something to interrupt and a check that it works afterwards.
 
-`ENTRY_POINTS[name]()` gives `(act, again)`: `act()` is what is interrupted, and `again()` uses the same objects once more
-and raises AssertionError if they are not whole.
+`ENTRY_POINTS[name]()` returns `(act, again)`: `act()` is interrupted, and `again()` uses the same objects once more
+and raises AssertionError if they are broken.
 """
 
 from __future__ import annotations

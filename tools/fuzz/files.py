@@ -1,9 +1,9 @@
 """Mutates files of every format that gradtape reads, and loads them: `python -m tools.fuzz.files --files 20000`.
 
-A load ends with values or with one of TensorFlow's errors of files, within a second or two and some memory; what has
-checksums gives the values that were written, or an error. Nothing that a file says is run. Files are loaded by
-child processes, which note a file before they load it: a crash, or a load that does not come back, has a name.
-`--only N` loads one file again and shows what comes of it.
+A load returns values or raises one of TensorFlow's file errors, within a second or two and some memory; a format
+with checksums returns the values that were written, or an error. Nothing in a file is executed. Files are loaded by
+child processes, which record a file before they load it: so a crash, or a load that hangs, can be attributed.
+`--only N` loads one file again and shows the result.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tools.fuzz.formats import FORMATS, Format
 
 _CHUNK = 250  # files of one process
 _SECONDS = 5  # of the processor for one load
-_MEMORY = 2 << 30  # bytes that a process may take beside what it has
+_MEMORY = 2 << 30  # bytes that a process may allocate beyond what it has
 _ERRORS = (
     tf.errors.DataLossError,
     tf.errors.InvalidArgumentError,
     tf.errors.NotFoundError,
     tf.errors.FailedPreconditionError,
 )
-# What no load does: events of `sys.addaudithook`.
+# Events of `sys.addaudithook` that no load may cause.
 _CODE = frozenset(
     "os.system os.exec os.posix_spawn os.spawn subprocess.Popen pickle.find_class os.remove".split()
 )
@@ -63,7 +63,7 @@ _NUMBERS = (
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
-    """Bytes with one to three changes of a kind that happens, or that somebody makes."""
+    """Bytes with one to three changes, as damage or an attacker would make them."""
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         data = _mutated_once(data, rng)
     return data
@@ -123,7 +123,7 @@ class Hangs(BaseException):
 
 
 def _expected(format: Format) -> Any:
-    """Writes valid files of a format, remembers them, and gives their values."""
+    """Writes valid files of a format, remembers them, and returns their values."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         format.write(folder)
@@ -164,7 +164,7 @@ class Loader:
         return rng.choices(self._formats, [f.share for f in self._formats])[0]
 
     def problem(self, number: int, folder: Path, show: bool = False) -> str | None:
-        """Writes and loads a file; what is wrong with the outcome, or None."""
+        """Writes and loads a file; returns what is wrong with the outcome, or None."""
         format = self.format_of(number)
         rng = random.Random(f"{self.seed} {number} {format.name}")
         for name, data in format.files.items():

@@ -1,7 +1,7 @@
 """The file formats that gradtape reads: for each a valid file, how it is loaded, and what damage may lead to.
 
 `fuzz files` mutates these files. A format with checksums gives its values or an error, never other values; where
-`sign` is given, a mutated file gets new checksums, as one who means harm would give it: then only errors count.
+`sign` is given, a mutated file gets new checksums, as an attacker would write them: then only errors count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DATA = Path(__file__).resolve().parents[2] / "tests/train/data"
 
 @dataclass(frozen=True)
 class Format:
-    """One format: `write(folder)` makes valid files, `load(folder)` gives their values."""
+    """One format: `write(folder)` writes valid files, `load(folder)` returns their values."""
 
     name: str
     file: str  # the one that is mutated
@@ -36,7 +36,7 @@ class Format:
     checked: bool = False  # whether checksums protect the values
     open_end: bool = False  # whether a file that is cut off between two values is one with fewer values
     sign: Callable[[bytes], bytes] | None = None
-    also: tuple[type[Exception], ...] = ()  # errors beside those of files
+    also: tuple[type[Exception], ...] = ()  # allowed errors besides those of files
     share: float = 1.0  # how often, for formats that are slow to load
     files: dict[str, bytes] = field(default_factory=dict)
 
@@ -56,7 +56,7 @@ def _bytes(data: bytes, file: str) -> Callable[[Path], Any]:
 
 
 class Stored(tf.Module):
-    """What is saved and restored."""
+    """The objects that are saved and restored."""
 
     def __init__(self) -> None:
         super().__init__(name="stored")
@@ -287,7 +287,7 @@ def _tensor_proto() -> Any:
 
 _format("raw numbers", "r", _bytes(bytes(24), "r"), lambda f: tf.io.decode_raw(_read(f), tf.float64).numpy())
 _format("base64", "r", _bytes(b"YWJjZGVmZ2hpamts", "r"), lambda f: tf.io.decode_base64(_read(f)).numpy())
-# Two such files, one behind the other, are a file of both: not damage.
+# Two such files concatenated are a valid file of both: not damage.
 _format("GZIP in memory", "r", _bytes(gzip.compress(b"abc" * 99, mtime=0), "r"),
         load=lambda f: tf.io.decode_compressed(_read(f), "GZIP").numpy())  # fmt: skip
 

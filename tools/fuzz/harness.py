@@ -1,9 +1,9 @@
-"""What the fuzzers have in common: child processes that note a case before they run it, and what is said in the end.
+"""What the fuzzers have in common: child processes that record a case before they run it, and the summary.
 
-A *case* is a text that a seed and a number make, always the same one. The parent gives children chunks of numbers
-until the time is over. A child that dies, or does not come back, has left the text of the case in its journal; the
-parent notes that and goes on behind it. A failure is printed once per sort, with its seed and number and, where the
-text is a program, with the shortest program found that still fails.
+A *case* is a text that is a function of a seed and a number. The parent hands chunks of numbers to children until
+the time is over. A child that dies, or hangs, has left the text of the case in its journal; the parent records that
+and continues after it. A failure is printed once per kind, with its seed and number and, if the text is a program,
+with the shortest program found that still fails.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from typing import Any, Protocol
 ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE = 20.0, 240.0  # seconds of the processor, and of the clock, for one case: after those it hangs
 _LEAK = 32 << 20  # bytes of tensors that a process may keep: caches, and what variables hold
-_SPOILED = 86  # exit status of a child that said what went wrong and cannot go on
+_SPOILED = 86  # exit status of a child that reported its failure and cannot go on
 _SHRINKING = 15.0  # seconds for the search for a shorter program
 
 
 class Bad(Exception):
-    """A case that went wrong: the sort of its failure, and what else is to say."""
+    """A failed case: the kind of its failure, and details."""
 
     def __init__(self, sort: str, detail: str = "", spoiled: bool = False) -> None:
         super().__init__(sort, detail)
@@ -48,7 +48,7 @@ class Cases(Protocol):
         """Case `number`, to read and to run."""
 
     def run(self, text: str, number: int) -> Counter[str]:
-        """Runs a case. Returns what is counted of it, by noun; raises Bad."""
+        """Runs a case. Returns counts for the summary, by noun; raises Bad."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +137,7 @@ class _Run:
                 self.note(_Problem(begun, "", "a process keeps tensors", amount, begun))
 
     def _child(self, arguments: list[str], number: int) -> tuple[int | None, str, str]:
-        """How a child ended (None: it hangs), what it said, and the case that it noted last."""
+        """How a child ended (None: it hangs), its output, and the last case that it recorded."""
         command = [sys.executable, "-X", "faulthandler", str(ROOT / "tools/fuzz"), self.kind.name]
         command += ["--seed", str(self.seed), "--child", *arguments, str(self.deadline)]
         turn = number // self.kind.chunk % len(self.kind.environments)
@@ -156,7 +156,7 @@ class _Run:
     # ---- shorter programs -------------------------------------------------------------------
 
     def _outcome(self, text: str, number: int) -> _Problem | None:
-        """What a text does alone, in a process of its own."""
+        """The outcome of a text in its own process."""
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
             file.write(text)
             file.flush()
@@ -230,7 +230,7 @@ def _processor(pid: int) -> float:
 
 
 def _shrink(text: str, sort: str, sort_of: Callable[[str], str | None], report: Any = None) -> str:
-    """Leaves out statements, one after the other, as long as the program fails in the same way."""
+    """Drops statements, one after the other, as long as the program fails in the same way."""
     end, shorter = time.monotonic() + _SHRINKING, True
     while shorter:
         shorter = False

@@ -1,8 +1,8 @@
-"""Hostile calls as text: calls that work, with arguments exchanged for ones that no one would pass.
+"""Hostile calls as text: calls that work, with arguments replaced by ones that no one would pass.
 
 The calls that work are the samples of the op table and the lines of `tests/against_tensorflow/calls`. A call is
-Python, so that a crash names a line that can be pasted; the words in it are those of `calls`. Call number
-`n` of a seed is always the same one.
+Python, so that a crash is reported as a line that can be pasted; its words are those of `calls`. Call number `n` of
+a seed is always the same one.
 """
 
 from __future__ import annotations

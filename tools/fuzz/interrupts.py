@@ -1,10 +1,10 @@
-"""KeyboardInterrupt at every point of the entry points, and a process that is as fresh afterwards.
+"""KeyboardInterrupt at every point of the entry points; the process must be as fresh afterwards.
 
-A case is an entry point, a way to be interrupted, and how far into its run that happens. The ways: before any
-bytecode of the library (`opcode`), where CPython looks for signals, which is at the begin of a Python function and behind
-a native one (`call`), and by a timer at any time (`timer`), in native code too. The interrupt has to come out, and
-then nothing may be recorded, traced, tracked or watched any more, and what was interrupted must work when it is tried again.
-Where nothing lets it out (a bare `except` of Keras', a finalizer), it comes at the next point.
+A case is an entry point, a way to interrupt it, and how far into its run that happens. The ways: before any
+bytecode of the library (`opcode`), where CPython checks for signals, which is at the start of a Python function and
+after a native one (`call`), and by a timer at any time (`timer`), in native code too. The interrupt must propagate,
+nothing may still be recorded, traced, tracked or watched, and the interrupted call must work when it is repeated.
+Where the interrupt is swallowed (a bare `except` in Keras, a finalizer), it is raised again at the next point.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GOLDEN = 0.6180339887498949
 
 
 class _Interrupter:
-    """Counts points while it is on, notes where each place was met first, and interrupts at one of them."""
+    """Counts points while it is on, records where each place was first reached, and interrupts at one of them."""
 
     def __init__(self, at: int = -1) -> None:
         self.at, self.seen = at, 0
@@ -137,7 +137,7 @@ def _bare_excepts(name: str) -> list[range]:
 
 
 def fresh() -> str | None:
-    """What is left behind of a run that is over, if anything."""
+    """What a finished run has left behind, if anything."""
     if _core.current_trace() is not None:
         return "a trace is still current"
     if _core.is_recording():
@@ -176,7 +176,7 @@ class Interrupts:
         warnings.simplefilter("ignore")
         np.seterr(all="ignore")
         tf.get_logger().setLevel("CRITICAL")
-        gc.disable()  # collected below: what is collected when must not change the number of points
+        gc.disable()  # collected below: automatic collections would change the number of points
 
     def text(self, number: int) -> str:
         rng = random.Random(self.seed)
@@ -222,13 +222,13 @@ class Interrupts:
 
     @staticmethod
     def _points(name: str, way: str) -> list[int]:
-        """When each place is met first, in a run that finds its caches full, as later runs do."""
+        """When each place is first reached, in a run with warm caches, as later runs have."""
         for _ in range(3):
             act, again = ENTRY_POINTS[name]()
             act()
             again()
         gc.collect()
-        gc.freeze()  # what is there by now is not looked at after each case
+        gc.freeze()  # objects that exist by now are not scanned after each case
         interrupter = _Interrupter()
         getattr(interrupter, way)(ENTRY_POINTS[name]()[0])
         return list(interrupter.places.values())

@@ -1,7 +1,7 @@
 """Ops and functions with little memory left: a Python exception, or a result, and nothing broken after it.
 
-A case is a piece of work, its size, and how many bytes of address space it may take beyond what the process has. Every other
-process begins cold: neither threads nor OpenBLAS were needed before memory is short.
+A case is a piece of work, its size, and how many bytes of address space it may take beyond what the process has.
+Every other process starts cold: neither threads nor OpenBLAS were used before memory is short.
 """
 
 from __future__ import annotations

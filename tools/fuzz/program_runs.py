@@ -1,6 +1,6 @@
 """The ways to run a program of `programs`, and their comparison with eager mode.
 
-Each way starts from the same values of the variables and gives results, final values of the variables, and
+Each way starts from the same values of the variables and returns results, final values of the variables, and
 gradients with respect to inputs and variables. A way that is compiled on repetition is repeated.
 """
 
@@ -34,7 +34,7 @@ _PRECISION = list(_LIMITS)  # from the best to the worst
 
 
 class Outcome(NamedTuple):
-    """What one run gave."""
+    """The results of one run."""
 
     results: list
     variables: list

@@ -1,10 +1,10 @@
 """Random programs: a body that computes, assigns, branches and loops, and must mean the same however it is run.
 
-A case is the text of a program: variables, inputs, and `body(...)`, which gives some results. `program_runs`
-runs it eagerly, with compiled passes, as a function with the tape inside and outside of it, in forward mode, and
-compares. Conditions are made of inputs and counters, and steps of low precision are smooth, so that an error of
-rounding stays small. `FREE` in a text says that control flow depends on values: where one branch does not use a source,
-a function has zeros and eager code may have None, as in TensorFlow.
+A case is the text of a program: variables, inputs, and `body(...)`, which returns some results. `program_runs` runs
+it eagerly, with compiled passes, as a function with the tape inside and outside of it, in forward mode, and
+compares. Conditions depend on inputs and counters only, and steps of low precision are smooth, so that rounding
+errors stay small. `FREE` in a text says that control flow depends on values: where one branch does not use a
+source, a function returns zeros and eager code may return None, as in TensorFlow.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Writer:
         self.rng = rng
         self.dtype = rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
         self.shapes = [(), (rng.randint(2, 4),), (rng.randint(2, 3), rng.randint(2, 4))]
-        self.top: list[str] = []  # what stands before the body
+        self.top: list[str] = []  # lines before the body
         self.lines: list[str] = []
         self.indent = "    "
         self.pool: list[_Value] = []
@@ -285,7 +285,7 @@ class _Writer:
     # ---- control flow -----------------------------------------------------------------------
 
     def branch(self, result: _Value) -> list[str]:
-        """Lines of a branch, which gives `result` a value."""
+        """Lines of a branch, which assigns `result`."""
         lines, pool, plain = self.lines, list(self.pool), self.plain
         self.lines, self.plain, self.indent = [], True, self.indent + "    "
         for _ in range(self.rng.randint(0, 2)):

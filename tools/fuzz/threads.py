@@ -1,7 +1,7 @@
-"""Threads that share what users share: variables, functions, optimizers, iterators; at a tiny switch interval.
+"""Threads that share what users share (variables, functions, optimizers, iterators), at a tiny switch interval.
 
-A case is one scenario with its sizes. What each thread sees is compared with what one thread alone would see, or
-with what must hold at every moment: a variable has a value that somebody assigned, wholly.
+A case is one scenario with its sizes. What each thread sees is compared with what it would see on its own, or with
+what must hold at every moment: a variable has a value that was assigned, as a whole.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _must(holds: Any, what: str) -> None:
 
 @_scenario
 def functions_read_what_others_assign(rng: random.Random) -> None:
-    """Each variable is constant in itself, whoever assigned it last."""
+    """All elements of a variable are equal, whichever thread assigned it last."""
     size = rng.choice([16, 2048, 2048, 40_000])
     variables = [tf.Variable(tf.zeros([size])) for _ in range(rng.choice([1, 40, 400]))]
     stop = threading.Event()

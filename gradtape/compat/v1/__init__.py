@@ -1,7 +1,7 @@
-"""`tf.compat.v1`: what programs in eager mode still take from TensorFlow 1.
+"""`tf.compat.v1`: names of TensorFlow 1 that programs in eager mode still use.
 
 Names that are not defined here are those of gradtape. gradtape has no graphs or sessions: functions that need one raise.
-`losses` and `train` are files of their own.
+`losses` and `train` are modules of their own.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _NO_GRAPHS = (
 )
 
 
-# ---- which behaviour ------------------------------------------------------------------------------
+# ---- behaviour -------- --------------------------------------------------------------------------
 
 
 def enable_eager_execution(
@@ -84,12 +84,12 @@ enable_resource_variables = enable_v2_tensorshape = enable_tensor_equality = ena
 
 
 def disable_eager_execution() -> None:
-    """Raises NotImplementedError: gradtape has nothing else."""
+    """Raises NotImplementedError: there is only eager execution."""
     raise NotImplementedError(f"disable_eager_execution: {_NO_GRAPHS}")
 
 
 def disable_v2_behavior() -> None:
-    """Raises NotImplementedError: gradtape has nothing else."""
+    """Raises NotImplementedError: there is only the behaviour of version 2."""
     raise NotImplementedError(f"disable_v2_behavior: {_NO_GRAPHS}")
 
 
@@ -102,7 +102,7 @@ def executing_eagerly_outside_functions() -> bool:
 
 
 class _Settings:
-    """Settings of sessions that are kept and have no effect; parts are made when they are requested."""
+    """Session settings, which are stored and have no effect; nested settings are created on access."""
 
     def __init__(self, **kwargs: _Any) -> None:
         self.__dict__.update(kwargs)
@@ -115,15 +115,15 @@ class _Settings:
 
 
 class ConfigProto(_Settings):
-    """Settings of a session: kept, without effect."""
+    """Settings of a session: stored, without effect."""
 
 
 class GPUOptions(_Settings):
-    """Settings of GPUs: kept, without effect."""
+    """Settings of GPUs: stored, without effect."""
 
 
 class Session:
-    """A session can be made, since programs do so to set options of GPUs, but it runs nothing."""
+    """A session that runs nothing: programs create one to set GPU options."""
 
     def __init__(self, target: str = "", graph: _Any = None, config: _Any = None) -> None:
         self.graph = graph
@@ -171,7 +171,7 @@ def colocate_with(op: _Any, ignore_existing: bool = False) -> _Iterator[None]:
 
 
 class _DefaultGraph:
-    """What there is of a graph: the names that libraries ask it for. Anything else is an AttributeError."""
+    """The few attributes of a graph that libraries use. Any other raises AttributeError."""
 
     building_function = property(lambda self: not _tf.executing_eagerly())
 
@@ -179,7 +179,7 @@ class _DefaultGraph:
         self._names: dict[str, int] = {}
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
-        """The name in the scope of the block, with a number if it was requested before."""
+        """The name in the current name scope, with a number if it was requested before."""
         scope = _tf.get_current_name_scope()
         name = f"{scope}/{name}" if scope else name
         key = name.lower()  # names that differ in capitals only count as the same, as in TensorFlow
@@ -195,7 +195,7 @@ class _DefaultGraph:
         return f"{name}_{count}"
 
     def get_name_scope(self) -> str:
-        """The scope of the block."""
+        """The current name scope."""
         return _tf.get_current_name_scope()
 
     @_contextmanager
@@ -204,7 +204,7 @@ class _DefaultGraph:
         yield self
 
     def get_operations(self) -> list:
-        """One operation, which stands for all so far: they run in order, so nothing needs to wait for any of them."""
+        """One operation, which stands for all so far: they run in order, so control dependencies have no effect."""
         return [None]
 
     def _get_control_flow_context(self) -> None:
@@ -218,12 +218,12 @@ _default_graph = _DefaultGraph()
 
 
 def get_default_graph() -> _Any:
-    """An object that knows the names of the block. It is no graph that operations could be added to."""
+    """An object with the current name scope. It is no graph that operations could be added to."""
     return _default_graph
 
 
 def reset_default_graph() -> None:
-    """Forgets the names that are taken; there is no graph to reset."""
+    """Forgets the names in use; there is no graph to reset."""
     _default_graph._names.clear()
 
 
@@ -304,13 +304,13 @@ def to_int64(x: _Any, name: str = "ToInt64") -> _Any:
 
 
 def div(x: _Any, y: _Any, name: str | None = None) -> _Any:
-    """Division as in Python 2: of integers without the rest."""
+    """Division as in Python 2: integers are divided with floor division."""
     x = _tf.convert_to_tensor(x)
     return _tf.math.floordiv(x, y) if x.dtype.is_integer else _tf.divide(x, y)
 
 
 def where(condition: _Any, x: _Any = None, y: _Any = None, name: str | None = None) -> _Any:
-    """Elements of `x` and `y`, which have one shape; a vector for a condition chooses rows."""
+    """Elements of `x` and `y`, which have the same shape; a condition that is a vector selects rows."""
     if x is None or y is None:
         return _tf.where(condition, x, y)
     condition, x = _tf.convert_to_tensor(condition), _tf.convert_to_tensor(x)
@@ -319,7 +319,7 @@ def where(condition: _Any, x: _Any = None, y: _Any = None, name: str | None = No
     return _tf.where(condition, x, y)
 
 
-# Where version 2 moved what version 1 had elsewhere; the arguments are the same.
+# Names of version 1 that version 2 moved, with the same arguments.
 _MOVED = {
     name: target
     for target, names in {
@@ -375,7 +375,7 @@ _MOVED = {
 
 
 def _space(name: str, **names: _Any) -> _types.ModuleType:
-    """A namespace of version 2, with names that version 1 has in it."""
+    """A namespace of version 2, with the additional names of version 1."""
     module = _types.ModuleType(f"{__name__}.{name}", f"TensorFlow's namespace `tf.compat.v1.{name}`.")
     vars(module).update(
         names,
@@ -386,7 +386,7 @@ def _space(name: str, **names: _Any) -> _types.ModuleType:
     return module
 
 
-# Ops that only version 1 has are rows of the table like the others.
+# Ops that only version 1 has are rows of the op table like the others.
 for _full, _op in _PUBLIC.items():
     if _full.startswith("compat.v1."):
         *_path, _last = _full.split(".")[2:]
@@ -437,7 +437,7 @@ _space(
 
 
 def __getattr__(name: str) -> _Any:
-    if name == "strings":  # imported when it is used
+    if name == "strings":  # imported on first use
         return _importlib.import_module(f"{__name__}.strings")
     if name in _MOVED:
         value: _Any = _tf
@@ -445,7 +445,7 @@ def __getattr__(name: str) -> _Any:
             value = getattr(value, part)
         return value
     if name == "__all__":
-        raise AttributeError(name)  # `import *` is for what this file has
+        raise AttributeError(name)  # `import *` takes this file's names only
     if _absent.is_known("compat.v1", name):
         return _absent.lookup_in("compat.v1", name)
     return getattr(_tf, name)

@@ -1,4 +1,4 @@
-"""`tf.compat.v1.losses`: losses with weights, reduced to a number.
+"""`tf.compat.v1.losses`: weighted losses, reduced to a number.
 
 As in TensorFlow's eager mode, nothing is collected: `loss_collection` has no effect.
 """
@@ -13,7 +13,7 @@ from gradtape._src.public import absent as _absent
 
 
 class Reduction:
-    """How the losses of elements become one."""
+    """How element-wise losses are reduced."""
 
     NONE = "none"
     SUM = "weighted_sum"
@@ -69,7 +69,7 @@ def compute_weighted_loss(
 
 
 def _pair(labels: Any, predictions: Any, name: str = "predictions") -> tuple[Any, Any]:
-    """Both as float32 tensors of one shape."""
+    """Both as float32 tensors of the same shape."""
     for word, value in (("labels", labels), (name, predictions)):
         if value is None:
             raise ValueError(f"Argument `{word}` must not be None.")
@@ -82,7 +82,7 @@ def _pair(labels: Any, predictions: Any, name: str = "predictions") -> tuple[Any
 def _of_pairs(
     function: Callable[[Any, Any], Any], name: str, doc: str, second: str = "predictions"
 ) -> Callable:
-    """A loss of two tensors of one shape."""
+    """A loss of two tensors of the same shape."""
 
     def loss(
         labels: Any,
@@ -122,7 +122,7 @@ def huber_loss(
     loss_collection: Any = "losses",
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Any:
-    """Squares up to a difference of `delta`, then a straight line."""
+    """The Huber loss: quadratic up to a difference of `delta`, then linear."""
     labels, predictions = _pair(labels, predictions)
     size = _tf.abs(predictions - labels)
     inside = _tf.minimum(size, delta)
@@ -156,7 +156,7 @@ def cosine_distance(
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
     dim: int | None = None,
 ) -> Any:
-    """One minus the product of unit vectors along an axis."""
+    """One minus the dot product along an axis; both arguments must be unit vectors."""
     axis = dim if axis is None else axis
     if axis is None:
         raise ValueError("You must specify argument `axis`.")
@@ -174,7 +174,7 @@ def softmax_cross_entropy(
     loss_collection: Any = "losses",
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Any:
-    """The cross-entropy of one class of several."""
+    """The cross-entropy of classes that exclude each other, with one-hot labels."""
     labels, logits = _pair(onehot_labels, logits, "logits")
     if label_smoothing:
         labels = labels * (1.0 - label_smoothing) + label_smoothing / labels.shape[1]
@@ -190,7 +190,7 @@ def sparse_softmax_cross_entropy(
     loss_collection: Any = "losses",
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Any:
-    """The cross-entropy of one class of several, given by its number."""
+    """The cross-entropy of classes that exclude each other, with integer labels."""
     labels, logits = _tf.convert_to_tensor(labels), _tf.convert_to_tensor(logits)
     if len(labels.shape) == len(logits.shape):
         labels = _tf.squeeze(labels, [-1])
@@ -207,7 +207,7 @@ def sigmoid_cross_entropy(
     loss_collection: Any = "losses",
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Any:
-    """The cross-entropy of classes that exclude each other not."""
+    """The cross-entropy of classes that do not exclude each other."""
     labels, logits = _pair(multi_class_labels, logits, "logits")
     if label_smoothing:
         labels = labels * (1.0 - label_smoothing) + 0.5 * label_smoothing
@@ -216,7 +216,7 @@ def sigmoid_cross_entropy(
 
 
 def get_losses(scope: str | None = None, loss_collection: Any = "losses") -> list:
-    """Nothing: losses are collected by graphs only."""
+    """An empty list: only graphs collect losses."""
     return []
 
 

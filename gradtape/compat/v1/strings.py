@@ -22,7 +22,7 @@ def __dir__() -> list[str]:
 
 
 def _one(first: Any, second: Any, names: str) -> Any:
-    """An argument that has two names."""
+    """The value of an argument that has two names."""
     if (first is None) == (second is None):
         raise ValueError(f"Exactly one of {names} must be specified.")
     return second if first is None else first

@@ -1,4 +1,4 @@
-"""Control flow as version 1 has it: a loop of one variable gives that variable, and conditions have older names."""
+"""Control flow of version 1: a loop with one variable returns it without a list; `cond` has older argument names."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def cond(
     fn1: Callable | None = None,
     fn2: Callable | None = None,
 ) -> Any:
-    """Like `tf.cond`, but a list of one value is that value, unless `strict`; `fn1` and `fn2` are older names.
+    """Like `tf.cond`, but a list of one value is unpacked unless `strict`; `fn1` and `fn2` are older names.
 
     >>> import gradtape as tf
     >>> tf.compat.v1.cond(True, lambda: ["yes"], lambda: ["no"])

@@ -17,17 +17,17 @@ warn = warning
 
 
 def set_verbosity(v: Any) -> None:
-    """Sets the least level that is told."""
+    """Sets the lowest level that is logged."""
     _log.setLevel(v)
 
 
 def get_verbosity() -> int:
-    """The least level that is told."""
+    """The lowest level that is logged."""
     return _log.getEffectiveLevel()
 
 
 def flush() -> None:
-    """Writes what handlers have kept."""
+    """Flushes the handlers."""
     for handler in _log.handlers:
         handler.flush()
 
@@ -43,21 +43,21 @@ def vlog(level: int, msg: str, *args: Any) -> None:
 
 
 def log_first_n(level: int, msg: str, n: int, *args: Any) -> None:
-    """Tells a message only the first `n` times."""
+    """Logs a message only the first `n` times."""
     _told[msg] = _told.get(msg, 0) + 1
     if _told[msg] <= n:
         _log.log(level, msg, *args)
 
 
 def log_every_n(level: int, msg: str, n: int, *args: Any) -> None:
-    """Tells a message the first time, and every `n` times."""
+    """Logs a message the first time, and every `n` times."""
     if _told.get(msg, 0) % n == 0:
         _log.log(level, msg, *args)
     _told[msg] = _told.get(msg, 0) + 1
 
 
 def log_if(level: int, msg: str, condition: Any, *args: Any) -> None:
-    """Tells a message if a condition holds."""
+    """Logs a message if a condition holds."""
     if condition:
         _log.log(level, msg, *args)
 

@@ -1,4 +1,4 @@
-"""`tf.compat.v1.sparse`: functions on sparse tensors whose arguments changed in version 2, or that are gone there."""
+"""`tf.compat.v1.sparse`: functions of sparse tensors whose arguments changed in version 2, or that it removed."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def to_dense_at(
 
 
 def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """A sparse tensor as it is, anything else as a tensor; RuntimeError if a sparse one has another type."""
+    """A sparse tensor unchanged, anything else as a tensor; RuntimeError if a sparse one has another type."""
     if not isinstance(value, (SparseTensor, _tf.compat.v1.SparseTensorValue)):
         return _tf.convert_to_tensor(value, dtype)
     x = _as_sparse(value)
@@ -112,7 +112,7 @@ def matmul(
     a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, a_is_sparse: bool = False,
     b_is_sparse: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """The product of dense matrices, of which TensorFlow was told that they have many zeros."""
+    """The product of dense matrices; the hints that they have many zeros are ignored."""
     return _tf.matmul(a, b, transpose_a, transpose_b)
 
 

@@ -1,6 +1,6 @@
-"""`tf.compat.v1.train`: the optimizers of TensorFlow 1 in eager mode, its decays, the global step.
+"""`tf.compat.v1.train`: the optimizers of TensorFlow 1 in eager mode, its learning rate decays, the global step.
 
-What is not here is `tf.train`'s.
+Other names are those of `tf.train`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class GradientDescentOptimizer(Optimizer):
 
 
 class MomentumOptimizer(Optimizer):
-    """`a = momentum * a + g`, `v -= lr * a`: the rate is not part of what is kept, as it is in `tf.optimizers.SGD`."""
+    """`a = momentum * a + g`, `v -= lr * a`; in `tf.optimizers.SGD`, `a` includes the learning rate."""
 
     def __init__(
         self, learning_rate: Any, momentum: float, use_locking: bool = False, name: str = "Momentum",
@@ -183,7 +183,7 @@ class FtrlOptimizer(Optimizer):
     update = _optimizers.Ftrl.update
 
 
-# ---- decays: functions that give the rate of a step -------------------------------------------------
+# ---- decays: functions that return the learning rate --- ---------------------------------------------
 
 
 def exponential_decay(
@@ -219,7 +219,7 @@ def polynomial_decay(
     learning_rate: Any, global_step: Any, decay_steps: Any, end_learning_rate: Any = 0.0001, power: float = 1.0,
     cycle: bool = False, name: str | None = None,
 ) -> Callable[[], Any]:  # fmt: skip
-    """From one rate to another along a power of the step."""
+    """A polynomial from one learning rate to another."""
     return functools.partial(
         _schedules.PolynomialDecay(learning_rate, decay_steps, end_learning_rate, power, cycle), global_step
     )
@@ -228,12 +228,12 @@ def polynomial_decay(
 def cosine_decay(
     learning_rate: Any, global_step: Any, decay_steps: Any, alpha: float = 0.0, name: str | None = None
 ) -> Callable[[], Any]:
-    """Half a cosine."""
+    """Half a period of a cosine."""
     return functools.partial(_schedules.CosineDecay(learning_rate, decay_steps, alpha), global_step)
 
 
 def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = None) -> Callable[[], Any]:
-    """One rate after the other."""
+    """A constant learning rate per interval of steps."""
     return functools.partial(_schedules.PiecewiseConstantDecay(boundaries, values), x)
 
 

@@ -1,4 +1,4 @@
-"""Variables of `tf.compat.v1`: the class with version 1's arguments, `get_variable`, and changes as functions."""
+"""Variables of `tf.compat.v1`: the class with version 1's arguments, `get_variable`, and updates as functions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _ARGUMENTS = (
     "initial_value", "trainable", "collections", "validate_shape", "caching_device", "name", "variable_def", "dtype",
     "expected_shape", "import_scope", "constraint", "use_resource", "synchronization", "aggregation", "shape",
 )  # fmt: skip
-# What only graphs have: collections, references beside resources.
+# Arguments that only matter in graphs: collections, references instead of resources.
 _WITHOUT_EFFECT = ("collections", "expected_shape", "use_resource")
 
 
 class _VariableV1(type(tf.Variable)):  # type: ignore[misc]
-    """Makes a plain variable of version 1's arguments."""
+    """Creates a plain variable from version 1's arguments."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         kwargs.update(zip(_ARGUMENTS, args, strict=False))
@@ -62,7 +62,7 @@ def count_up_to(ref: Any, limit: int, name: str | None = None) -> Any:
 
 
 class _Updated(tf.Variable):
-    """What a scattering of version 1 gives where nothing is traced: the variable, with None for the op of the update."""
+    """The result of a version 1 scatter in eager mode: the variable, with None as its `op`."""
 
     op = None
 
@@ -142,10 +142,10 @@ def get_variable(
     synchronization: Any = _variable.VariableSynchronization.AUTO,
     aggregation: Any = _variable.VariableAggregation.NONE,
 ) -> Any:
-    """A new variable, as in TensorFlow's eager mode: names do not lead to older ones.
+    """A new variable, as in TensorFlow's eager mode: names do not find existing ones.
 
     Args:
-      initializer: a value, or a function of shape and type; Glorot's uniform one by default.
+      initializer: a value, or a function of shape and type; Glorot uniform by default.
     """
     if initializer is None:
         initializer = tf.initializers.GlorotUniform()
@@ -166,7 +166,7 @@ def get_variable(
 
 
 class VariableScope:
-    """What a `variable_scope` is: a name, and settings of graphs, which are kept without effect."""
+    """A variable scope: a name, and graph settings, which are stored without effect."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -176,19 +176,19 @@ class VariableScope:
 
     @property
     def original_name_scope(self) -> str:
-        """The name scope of the variables made in it."""
+        """The name scope of the variables created in it."""
         return f"{self.name}/" if self.name else ""
 
     def set_caching_device(self, caching_device: Any) -> None:
-        """Notes where graphs would keep copies of values."""
+        """Stores the device; without effect."""
         self.caching_device = caching_device
 
     def reuse_variables(self) -> None:
-        """Nothing to do: names do not lead to older variables."""
+        """Nothing to do: names do not find existing variables."""
 
 
 def get_variable_scope() -> VariableScope:
-    """The scope of the block."""
+    """The current scope."""
     return VariableScope(tf.get_current_name_scope())
 
 
@@ -196,7 +196,7 @@ def get_variable_scope() -> VariableScope:
 def variable_scope(name_or_scope: Any, *args: Any, **kwargs: Any) -> Iterator[VariableScope]:
     """A name scope: variables are not shared, as in TensorFlow's eager mode."""
     if isinstance(name_or_scope, VariableScope):
-        name = name_or_scope.original_name_scope  # the whole name, from the root
+        name = name_or_scope.original_name_scope  # the full name, from the root
     else:
         name = name_or_scope or kwargs.get("default_name") or (args[0] if args else "scope")
     with tf.name_scope(name) as scope:

@@ -1,10 +1,10 @@
-"""What the programs with Keras models share: one model, trained with parts of some size."""
+"""Shared by the programs with Keras models: one model, trained with parts of some size."""
 
 import numpy as np
 
 
 def trained(tf, strategy, layers, size, weights=False):
-    """What `fit`, `evaluate` and `predict` give under a strategy."""
+    """The results of `fit`, `evaluate` and `predict` under a strategy."""
     rng = np.random.default_rng(5)
     X, Y = rng.standard_normal((27, 4)).astype("f"), rng.standard_normal((27, 1)).astype("f")
     W = rng.uniform(0.5, 1.5, 27).astype("f")

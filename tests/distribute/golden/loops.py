@@ -1,10 +1,10 @@
-"""What the programs with Keras' optimizers share: the loop of TensorFlow's guide, with metrics."""
+"""Shared by the programs with Keras' optimizers: the loop of TensorFlow's guide, with metrics."""
 
 import numpy as np
 
 
 def trained(tf, strategy, make):
-    """Losses, variables and metrics after two epochs with the optimizer that `make()` gives."""
+    """Losses, variables and metrics after two epochs with the optimizer that `make()` returns."""
     rng = np.random.default_rng(3)
     X, Y = rng.standard_normal((22, 5)).astype("f"), rng.standard_normal((22, 1)).astype("f")
     size = 8

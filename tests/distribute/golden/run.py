@@ -1,4 +1,4 @@
-"""Runs the programs and writes what they give: golden/<name>.json. The referee is TensorFlow 2.21 with MirroredStrategy
+"""Runs the programs and writes their results: golden/<name>.json. The referee is TensorFlow 2.21 with MirroredStrategy
 over logical CPU devices.
 
     python run.py tensorflow [p1_variables ...]   # writes *.json

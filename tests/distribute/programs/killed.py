@@ -1,4 +1,4 @@
-"""A custom loop that goes on from its last checkpoint: `killed.py FOLDER`. Prints losses; tools/kill_workers.py kills it."""
+"""A custom loop that continues from its last checkpoint: `killed.py FOLDER`. Prints losses. Run by tools/kill_workers.py."""
 
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-"""`fit` that goes on from its backup: `resumed_keras.py FOLDER [WHO DIES IN EPOCH]`. Prints losses."""
+"""`fit` that continues from its backup: `resumed_keras.py FOLDER [WHO DIES IN EPOCH]`. Prints losses."""
 
 import os
 import signal

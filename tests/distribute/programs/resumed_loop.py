@@ -1,4 +1,4 @@
-"""A custom loop that goes on from its last checkpoint: `resumed_loop.py FOLDER [WHO DIES AT STEP]`. Prints losses."""
+"""A custom loop that continues from its last checkpoint: `resumed_loop.py FOLDER [WHO DIES AT STEP]`. Prints losses."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Three watches in one process, one of which falls silent: says in which order the others hear of it, as RESULT."""
+"""Three watches in one process, one of which falls silent: prints in which order the others notice, as RESULT."""
 
 import json
 import threading

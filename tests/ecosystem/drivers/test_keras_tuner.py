@@ -1,4 +1,4 @@
-"""keras-tuner as its users write: searches over a small model, by each of its oracles, and what they leave behind."""
+"""keras-tuner as its users write: searches over a small model, by each of its oracles, and the files they write."""
 
 import json
 
