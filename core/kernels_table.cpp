@@ -44,10 +44,10 @@ std::string no_copy_text() {
 #undef GT_COPY
   std::string text = "this processor cannot run gradtape's kernels: the build has them for " + built +
                      ", the processor is of level " + std::to_string(cpu_level()) + ".";
-  text += std::getenv("GRADTAPE_ISA")
-              ? " Hint: GRADTAPE_ISA asks for less than there is; unset it."
-              : " Hint: run it on a newer one (of about 2009 or later, or a virtual machine that shows SSE4.2), or "
-                "build gradtape from its sources there.";
+  text +=
+      std::getenv("GRADTAPE_ISA")
+          ? " Hint: GRADTAPE_ISA asks for less than there is; unset it."
+          : " Hint: run it on a newer one, of about 2009 or later, or where a virtual machine shows SSE4.2.";
   return text;
 }
 
