@@ -190,18 +190,8 @@ def make_row(machine: Machine, target: str, processor: str, compiler: str, pytho
         python, "-c", "import platform; print(platform.python_version(), *platform.libc_ver())"
     )
     version, _, libc = said.partition(" ")
-    changed = output(
-        "git",
-        "-C",
-        ROOT,
-        "status",
-        "--porcelain",
-        "--untracked-files=no",
-        "--",
-        ".",
-        f":!{ROWS}",
-        f":!{PAGE}",
-    )
+    others = (".", f":!{ROWS}", f":!{PAGE}")
+    changed = output("git", "-C", ROOT, "status", "--porcelain", "--untracked-files=no", "--", *others)
     commit = output("git", "-C", ROOT, "rev-parse", "--short=10", "HEAD") + ("+" if changed else "")
     today = datetime.date.today().isoformat()
     return Row(target, processor, compiler, version, libc, tests, today, commit)
@@ -352,11 +342,8 @@ def arm(options: argparse.Namespace) -> None:
     shutil.copy(folder / f"_core{suffix}", machine.path(inside / "gradtape"))
     env = environment(machine, "/usr/bin/python3", "3.11", NEEDED)
     tests = test(machine, inside, env)
-    keep(
-        make_row(
-            machine, "aarch64, qemu-user", "aarch64", compiler_name(output(compiler, "--version")), env, tests
-        )
-    )
+    name = compiler_name(output(compiler, "--version"))
+    keep(make_row(machine, "aarch64, qemu-user", "aarch64", name, env, tests))
 
 
 def understand_aarch64() -> None:
@@ -389,10 +376,8 @@ def keep(row: Row) -> None:
 def page() -> str:
     """The page, of its frame and the rows."""
     frame = (ROOT / "tools" / "platforms.md.in").read_text()
-    lines = [
-        "| target | processor | compiler | Python | C library | fast half of the tests | date | commit |"
-    ]
-    lines.append("|---|---|---|---|---|---|---|---|")
+    head = "| target | processor | compiler | Python | C library | fast half of the tests | date | commit |"
+    lines = [head, "|---|---|---|---|---|---|---|---|"]
     lines += [f"| {' | '.join(row)} |" for row in rows()]
     return frame.replace("@ROWS@", "\n".join(lines)).replace("@FAST@", ", ".join(f"`{f}`" for f in FAST))
 
