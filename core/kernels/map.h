@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "halves.h"
+#include "lanes.h"
 #include "loops.h"
 
 namespace gt {
@@ -19,6 +20,7 @@ enum class Way {
   Cheap,   // a few instructions: what does not fill a block is done one by one
   Vector,  // long formulas, or vector functions of the C library, which differ from its scalar ones in the
            // last bit: the tail is filled up with copies and goes through the same vector code
+  Lanes,   // the same of functions that take a register of floats (lanes.h) as well as a number
   Single,  // no vector code exists: one by one throughout
 };
 
@@ -77,14 +79,18 @@ template <int N, class R, class G> [[gnu::always_inline]] inline void store_bloc
 // Whether what does not fill a block is done one by one. Conversions of 16-bit floats are not worth that.
 template <class T> constexpr bool one_by_one(Way way) { return way == Way::Cheap && !kIsHalf<T>; }
 
-// Whether a function has code of its own for a register of floats.
-#if GT_ISA_LEVEL == 4
-template <class F, class A>
-concept OfRegister = std::is_same_v < Wider<A>,
-float > &&requires(__m512 x) { F::in_register(x); };
-#else
-template <class F, class A> constexpr bool OfRegister = false;
-#endif
+// out[j] = f(j) for every first j of a register of floats, as a register.
+template <int N, class R, class G> [[gnu::always_inline]] inline void store_lanes(R* out, G f) {
+  constexpr int L = kLanes<float>;
+  if constexpr (kIsHalf<R>) {
+    alignas(64) float room[N];
+    for (int j = 0; j < N; j += L) store(room + j, f(j).v);
+    narrow_block<N>(out, room);
+  } else {
+    for (int j = 0; j < N; j += L) store(out + j, f(j).v);
+  }
+}
+[[gnu::always_inline]] inline math::Floats lanes_at(const float* x) { return math::Floats(load(x)); }
 
 // Whether there are arguments that a function's vector code is not made for: a block with one of them is done
 // one by one, with the same result for the others.
@@ -94,10 +100,28 @@ concept OfNear = std::is_floating_point_v<Wider<A>> && requires(Wider<A> x) {
   F::is_far(x);
 };
 template <int N, class F, class T> [[gnu::always_inline]] inline bool any_far(const T* x) {
-  int far = 0;
+  if constexpr (std::is_same_v<T, float> && N % kLanes<float> == 0) {
+    // The largest says it: the bits of NaN are above those of infinity.
+    math::Words most = 0;
+    for (int j = 0; j < N; j += kLanes<float>)
+      most = math::signed_most(most, math::bits_of(math::size_of(lanes_at(x + j))));
+    return math::any(F::is_far(math::from_bits(most)));
+  } else {
+    int far = 0;
 #pragma omp simd reduction(| : far)
-  for (int j = 0; j < N; ++j) far |= int(F::is_far(x[j]));
-  return far != 0;
+    for (int j = 0; j < N; ++j) far |= int(F::is_far(x[j]));
+    return far != 0;
+  }
+}
+constexpr int kBlocksLookedAt = 4;  // at once, for arguments that are far
+
+// out = f(p) for a block of numbers.
+template <int W, Way way, class R, class T, class F>
+[[gnu::always_inline]] inline void store_each(R* out, const T* p, F f) {
+  if constexpr (way == Way::Lanes)
+    store_lanes<W>(out, [&](int j) { return f(lanes_at(p + j)); });
+  else
+    store_block<W>(out, [&](int j) { return f(p[j]); });
 }
 
 template <class F, class R, class A, Way way>
@@ -108,20 +132,16 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   auto block = [](R* o, const A* x) {
     [[maybe_unused]] alignas(64) Wider<A> room[kIsHalf<A> ? W : 1];
     const Wider<A>* p = load_block<W>(x, room);
-    if constexpr (OfRegister<F, A>) {
-      alignas(64) float y[W];
-      for (int j = 0; j < W; j += 16) _mm512_store_ps(y + j, F::in_register(_mm512_loadu_ps(p + j)));
-      store_block<W>(o, [&y](int j) { return y[j]; });
-    } else if constexpr (OfNear<F, A>) {
+    if constexpr (OfNear<F, A>) {
       if (any_far<W, F>(p)) [[unlikely]]
         for (int j = 0; j < W; ++j) {
           GT_SHORT_LOOP;
           o[j] = R(F{}(p[j]));
         }
       else
-        store_block<W>(o, [p](int j) { return F::near(p[j]); });
+        store_each<W, way>(o, p, [](auto y) { return F::near(y); });
     } else {
-      store_block<W>(o, [p](int j) { return F{}(p[j]); });
+      store_each<W, way>(o, p, F{});
     }
   };
   if (way == Way::Cheap && n == 1) {
@@ -136,6 +156,18 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
     return;
   }
   int64_t i = 0;
+  if constexpr (OfNear<F, A> && !kIsHalf<A>) {
+    constexpr int many = kBlocksLookedAt * W;
+    if (step[0])
+      for (; i + many <= n; i += many) {
+        const bool far = any_far<many, F>(a + i);
+        for (int j = 0; j < many; j += W)
+          if (far) [[unlikely]]
+            block(out + i + j, a + i + j);
+          else
+            store_each<W, way>(out + i + j, a + i + j, [](auto y) { return F::near(y); });
+      }
+  }
   if (step[0])
     for (; i + W <= n; i += W) block(out + i, a + i);
   if (i >= n) return;
@@ -167,8 +199,11 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   auto block = [](R* o, const A* x, const B* y) {
     [[maybe_unused]] alignas(64) Wider<A> x_room[kIsHalf<A> ? W : 1];
     [[maybe_unused]] alignas(64) Wider<B> y_room[kIsHalf<B> ? W : 1];
-    store_block<W>(
-        o, [p = load_block<W>(x, x_room), q = load_block<W>(y, y_room)](int j) { return F{}(p[j], q[j]); });
+    const auto *p = load_block<W>(x, x_room), *q = load_block<W>(y, y_room);
+    if constexpr (way == Way::Lanes)
+      store_lanes<W>(o, [=](int j) { return F{}(lanes_at(p + j), lanes_at(q + j)); });
+    else
+      store_block<W>(o, [=](int j) { return F{}(p[j], q[j]); });
   };
   if (way == Way::Cheap && n == 1) {
     out[0] = R(F{}(number(a[0]), number(b[0])));
@@ -267,9 +302,10 @@ template <DtypeSet S, class G> constexpr void each_type(G g) {
   (std::make_integer_sequence<int, kDtypes>{});
 }
 
-// Only functions with real results have vector variants.
+// Only functions with real results have vector variants, and registers hold floats.
 template <class R> constexpr Way way_of(Way way) {
-  return way == Way::Vector && !std::is_floating_point_v<R> ? Way::Single : way;
+  if (way != Way::Vector && way != Way::Lanes) return way;
+  return !std::is_floating_point_v<R> ? Way::Single : std::is_same_v<R, float> ? way : Way::Vector;
 }
 
 template <int arity, class F, class T, Way way> constexpr void set_loop(Elementwise& row) {
@@ -323,6 +359,13 @@ template <DtypeSet S, class F> constexpr Elementwise unary_math(const char* name
 }
 template <DtypeSet S, class F> constexpr Elementwise binary_math(const char* name, double cost, F) {
   return row<2, S, Way::Vector, F>(name, cost);
+}
+// The same for functions written for registers of floats, too.
+template <DtypeSet S, class F> constexpr Elementwise unary_lanes(const char* name, double cost, F) {
+  return row<1, S, Way::Lanes, F>(name, cost);
+}
+template <DtypeSet S, class F> constexpr Elementwise binary_lanes(const char* name, double cost, F) {
+  return row<2, S, Way::Lanes, F>(name, cost);
 }
 // The same for functions that only exist one by one.
 template <DtypeSet S, class F> constexpr Elementwise unary_single(const char* name, double cost, F) {

@@ -13,6 +13,7 @@
 #include "double_trig.h"
 #include "explog.h"
 #include "hyperbolic.h"
+#include "lanes.h"
 #include "power.h"
 #include "tanherf.h"
 #include "trig.h"
@@ -32,7 +33,9 @@ GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
 #undef GT_REAL1
 #undef GT_REAL2
 
-        inline double exp_half_square(double x) {
+inline Floats sqrt(Floats x) { return square_root(x); }
+inline Floats fabs(Floats x) { return size_of(x); }
+inline double exp_half_square(double x) {
   return exp(-0.5 * x * x);
 }
 
@@ -90,9 +93,9 @@ template <class T> inline T sigmoid(T x) {
   else
     return 1 / (1 + exp(-x));
 }
-inline float softplus(float x) {
-  const float y = log1p_unit(exp_negative(-fabs(x)));
-  return x > 0 ? x + y : y;
+template <Real X> inline X softplus(X x) {
+  const X y = log1p_unit(exp_negative(-size_of(x)));
+  return pick(x > X(0), x + y, y);
 }
 inline double softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
 

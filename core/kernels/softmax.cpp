@@ -24,9 +24,7 @@ template <class T> [[gnu::always_inline]] inline V<T> same_in_all(T x) { return 
 
 template <class T> [[gnu::always_inline]] inline T exp_of(T x) { return math::exp(x); }
 template <class T> [[gnu::always_inline]] inline V<T> exp_of(V<T> x) {
-#if GT_ISA_LEVEL == 4
-  if constexpr (std::is_same_v<T, float>) return math::exp(__m512(x));
-#endif
+  if constexpr (std::is_same_v<T, float>) return math::exp(math::Floats(x)).v;
   alignas(64) T y[kLanes<T>];
   store(y, x);
 #pragma omp simd
