@@ -20,15 +20,16 @@ inline double normal_below(double x, double) { return normal_below(x); }
 // Q.
 template <math::Real X> GT_IN_PLACE X normal_below(X x, X power) {  // power = exp(-x^2 / 2)
   const X y = math::size_of(x), t = 1 / (1 + 0.34375f * y);
-  const X q = math::horner(t, 0.137118117f, 0.137571268f, 0.116515323f, 0.113610717f, -0.041716089f, 0.194658289f,
-                           -0.275199171f, 0.145640747f, -0.028199206f);
+  const X q = math::horner(t, 0.137118117f, 0.137571268f, 0.116515323f, 0.113610717f, -0.041716089f,
+                           0.194658289f, -0.275199171f, 0.145640747f, -0.028199206f);
   const X tail = t * q * power;
   return math::pick(x > X(0), 1 - tail, tail);
 }
 template <math::Real X> GT_IN_PLACE X normal_below(X x) { return normal_below(x, math::exp_half_square(x)); }
 // 0.5 (1 + tanh u) = sigmoid(2u).
 template <class T> inline T gelu_tanh(T x) {
-  return x * math::sigmoid(x * (constant<T>(1.5957691216057307117) + constant<T>(0.071354816272600251353) * x * x));
+  return x * math::sigmoid(
+                 x * (constant<T>(1.5957691216057307117) + constant<T>(0.071354816272600251353) * x * x));
 }
 
 template <class T> inline T negative_part(T x) { return math::pick(x < T(0), x, T(0)); }
@@ -37,12 +38,12 @@ constexpr double kAlpha = 1.6732632423543772848, kScale = 1.0507009873554804934;
 
 constexpr Elementwise table[] = {
     unary_lanes<kFloat>(
-        "elu", 0.6,
-        [](auto x) { return math::pick(x < decltype(x)(0), math::expm1(negative_part(x)), x); }),
+        "elu", 0.6, [](auto x) { return math::pick(x < decltype(x)(0), math::expm1(negative_part(x)), x); }),
     unary_lanes<kFloat>("selu", 0.6,
                         [](auto x) {
                           using T = decltype(x);
-                          return math::pick(x < T(0), constant<T>(kScale * kAlpha) * math::expm1(negative_part(x)),
+                          return math::pick(x < T(0),
+                                            constant<T>(kScale * kAlpha) * math::expm1(negative_part(x)),
                                             constant<T>(kScale) * x);
                         }),
     unary_lanes<kFloat>("softplus", 1, [](auto x) { return math::softplus(x); }),
@@ -52,7 +53,8 @@ constexpr Elementwise table[] = {
     unary_lanes<kFloat>("gelu_slope", 1.5,
                         [](auto x) {
                           const auto power = math::exp_half_square(x);
-                          return normal_below(x, power) + x * (power * constant<decltype(x)>(0.39894228040143267794));
+                          return normal_below(x, power) +
+                                 x * (power * constant<decltype(x)>(0.39894228040143267794));
                         }),
     unary_lanes<kFloat>("gelu_tanh", 0.6, [](auto x) { return gelu_tanh(x); }),
     binary<kFloat>("leaky_relu", 0.1, [](auto x, auto alpha) { return x > 0 ? x : alpha * x; }),

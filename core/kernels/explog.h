@@ -8,8 +8,8 @@ namespace gt::math {
 
 template <Real X> using BitsOf = decltype(bits_of(X()));
 
-// Polynomials, coefficients from the constant one on. Even and odd powers by themselves make two chains, each of
-// half the steps, that the processor does beside each other.
+// Polynomials, coefficients from the constant one on. Even and odd powers by themselves make two chains, each
+// of half the steps, that the processor does beside each other.
 template <Real X> GT_IN_PLACE X horner(X, float c) { return c; }
 template <Real X, class... C> GT_IN_PLACE X horner(X x, float c, C... more) {
   return fused(horner(x, more...), x, c);
@@ -24,10 +24,9 @@ template <Real X, class... C> GT_IN_PLACE X by_halves(X x, X square, float c, C.
 }
 
 // exp(x) = 2^k exp(r) with |r| <= log(2)/2. Adding and subtracting 1.5 * 2^23 rounds to a whole k
-// and leaves it in the low bits. Gives r; k goes to `power`.
-template <Real X> GT_IN_PLACE X exp_remainder(X x, BitsOf<X>& power) {
-  const X shifted = fused(x, 1.44269504f, 0x1.8p23f), k = shifted - 0x1.8p23f;
-  power = bits_of(shifted) - bits_of(0x1.8p23f);
+// and leaves it in the low bits. Gives r.
+template <Real X> GT_IN_PLACE X exp_remainder(X x, X& k) {
+  k = fused(x, 1.44269504f, 0x1.8p23f) - 0x1.8p23f;
   return fused(k, 2.12194440e-4f, fused_from(k, 0.693359375f, x));
 }
 // (exp(r) - 1 - r) / r^2, where exp(r) - 1 gets to 2^-26 of it: the polynomial of least largest relative
@@ -46,34 +45,34 @@ GT_IN_PLACE float power_of_two(uint32_t e) { return from_bits((e + 127u) << 23);
 
 // (1 + p) 2^k, where results below the smallest normal number round once. 2^k goes in as two factors, so that
 // exponents up to 128 pass without overflow.
-template <Real X> GT_IN_PLACE X one_more_scaled(X p, BitsOf<X> k) {
+template <Real X> GT_IN_PLACE X one_more_scaled(X p, X k) {
 #if GT_ISA_LEVEL == 4
   if constexpr (std::same_as<X, Floats>)
-    return Floats(V<float>(_mm512_maskz_scalef_ps(0xffff, __m512((p + 1).v), __m512(to_float(k).v))));
+    return Floats(V<float>(_mm512_maskz_scalef_ps(0xffff, __m512((p + 1).v), __m512(k.v))));
 #endif
-  const BitsOf<X> half = signed_shift(k, 1);
+  const BitsOf<X> power = whole(k), half = signed_shift(power, 1);
   const X first = power_of_two(half);
-  return fused(p, first, first) * power_of_two(k - half);
+  return fused(p, first, first) * power_of_two(power - half);
 }
 template <Real X> GT_IN_PLACE X exp(X x) {
-  BitsOf<X> k;
+  X k;
   const X r = exp_remainder(at_most(X(89.0f), at_least(X(-104.0f), x)), k);  // NaN stays
   return one_more_scaled(expm1_small(r), k);
 }
 // For x <= 0 where results below the normal numbers may as well be 0.
 template <Real X> GT_IN_PLACE X exp_negative(X x) {
-  BitsOf<X> k;
+  X k;
   const X p = exp_small(exp_remainder(at_least(X(-87.0f), x), k));
-  return pick(x < X(-87.0f), X(0), p * power_of_two(k));
+  return pick(x < X(-87.0f), X(0), p * power_of_two(whole(k)));
 }
 
 // exp(-x^2 / 2), to the last digits: x^2 is split into a part that a float holds exactly and the rest.
 template <Real X> GT_IN_PLACE X exp_half_square(X x) {
   const X head = from_bits(bits_of(x) & 0xfffff000u);  // 12 bits
   const X square = -0.5f * (head * head), rest = -0.5f * ((x - head) * (x + head));
-  BitsOf<X> k;
+  X k;
   const X r = exp_remainder(at_least(X(-87.0f), square), k) + rest;
-  return pick(square < X(-87.0f), X(0), exp_small(r) * power_of_two(k));
+  return pick(square < X(-87.0f), X(0), exp_small(r) * power_of_two(whole(k)));
 }
 
 // (log(1 + f) - f + f^2 / 2) / f^3 for 1 + f in [sqrt(1/2), sqrt(2)).
@@ -88,8 +87,8 @@ template <Real X> GT_IN_PLACE X log_reduced(X f, X e) {
 }
 // The logarithm of x where it is known without computing it: of 0, of negative numbers, infinity and NaN.
 template <Real X> GT_IN_PLACE X log_edges(X x, X out) {
-  const X known = pick(x == X(0), X(-__builtin_inff()), pick(x < X(0), X(__builtin_nanf("")), x));
-  return pick(bits_of(x) - 1u < BitsOf<X>(0x7f7fffffu), out, known);
+  const X above = pick(x < X(__builtin_inff()), out, x);
+  return nan_if(x < X(0), pick(x == X(0), X(-__builtin_inff()), above));
 }
 #if GT_ISA_LEVEL == 4
 // By classes of x, from NaN on, four bits each: itself; itself; -inf; `out`; NaN; inf; NaN; `out`.

@@ -19,38 +19,29 @@ template <Real X> GT_IN_PLACE X expm1(X x) {
   return pick(size_of(x) < X(0x1p-25f), x, out);
 }
 
-// sinh(r) - r and cosh(r) - 1, for |r| < 0.46.
-template <Real X> GT_IN_PLACE X sinh_rest(X r, X q) {
-  return horner(q, 1.666666716e-1f, 8.333195932e-3f, 1.995334605e-4f) * (q * r);
-}
-template <Real X> GT_IN_PLACE X coshm1(X q) {
-  return fused(horner(q, 4.166603088e-2f, 1.397053828e-3f) * q, q, 0.5f * q);
+// exp(y) / 4, a float for all y whose exp(y) / 2 is.
+template <Real X> GT_IN_PLACE X quarter_of_exp(X y) {
+  X k;
+  const X p = exp_small(exp_remainder(y, k));
+  return p * from_bits((whole(k) + 125u) << 23);
 }
 // The addition theorem with |x| = k log(2) + r: a = sinh(k log(2)) / 2 and b = cosh(k log(2)) / 2 are sums of
 // powers of two, halved so that they are floats.
-template <Real X> struct Halves {
-  X r, lacks, up, down;
-};
-template <Real X> GT_IN_PLACE Halves<X> hyperbolic_parts(X y) {
-  const X shifted = fused(y, 1.44269504f, 0x1.8p23f), k = shifted - 0x1.8p23f;
-  const X first = fused_from(k, 0.693359375f, y), r = fused(k, 2.12194440e-4f, first);
-  const BitsOf<X> power = bits_of(shifted) - bits_of(0x1.8p23f);
+template <Real X> GT_IN_PLACE X sinh(X x) {
+  X k;
+  const X r = exp_remainder(at_most(X(89.45f), size_of(x)), k), q = r * r;  // NaN stays
+  const BitsOf<X> power = whole(k);
   const X up = from_bits((power + 125u) << 23);  // 2^k / 4
   const X down = from_bits((125u - signed_least(power, BitsOf<X>(125u))) << 23);
-  return {r, fused(k, 2.12194440e-4f, first - r), up, down};
-}
-template <Real X> GT_IN_PLACE X sinh(X x) {
-  const Halves<X> h = hyperbolic_parts(at_most(X(89.45f), size_of(x)));  // NaN stays
-  const X q = h.r * h.r, a = h.up - h.down, b = h.up + h.down;
-  const X rest = fused(b, sinh_rest(h.r, q) + h.lacks, a * coshm1(q));
-  const X out = 2 * (fused(b, h.r, a) + rest);
+  const X a = up - down, b = up + down;
+  const X sinh_rest = horner(q, 1.666666716e-1f, 8.333195932e-3f, 1.995334605e-4f) * (q * r);
+  const X coshm1 = horner(q, 0.5f, 4.166603088e-2f, 1.397053828e-3f) * q;
+  const X out = 2 * (fused(b, r, a) + fused(b, sinh_rest, a * coshm1));
   return pick(size_of(x) < X(0x1p-12f), x, with_sign_of(x, out));
 }
 template <Real X> GT_IN_PLACE X cosh(X x) {
-  const Halves<X> h = hyperbolic_parts(at_most(X(89.45f), size_of(x)));
-  const X q = h.r * h.r, a = h.up - h.down, b = h.up + h.down;
-  const X rest = fused(a, sinh_rest(h.r, q) + h.lacks, b * coshm1(q));
-  return 2 * (fused(a, h.r, h.up) + (rest + h.down));  // b may have a bit too many
+  const X e = quarter_of_exp(at_most(X(89.45f), size_of(x)));
+  return 2 * (e + 0.0625f / e);
 }
 
 // log(y + sqrt(y^2 + 1)) = log(1 + w) with w = y + y^2 / (1 + sqrt(1 + y^2)); for large y, log(2 y).

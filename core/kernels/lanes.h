@@ -1,8 +1,8 @@
-// A register of floats as a number to compute with: elementary functions are written once, for a float and for
-// a register, and every compiler makes the same vector code of them.
+// A register of floats as a number to compute with: elementary functions are written once, for a float and
+// for a register, and every compiler makes the same vector code of them.
 //
-// Compilers that turn loops over floats into vector code keep comparisons where the processor has a minimum of
-// its own (a NaN would differ), and clang unrolls short loops before it looks for vectors in them.
+// Compilers that turn loops over floats into vector code keep comparisons where the processor has a minimum
+// of its own (a NaN would differ), and clang unrolls short loops before it looks for vectors in them.
 #pragma once
 #include <concepts>
 
@@ -72,6 +72,10 @@ GT_IN_PLACE Words pick(Flags c, Words x, Words y) { return Words(c.v ? x.v : y.v
 GT_IN_PLACE float only_if(bool c, float x) { return c ? x : 0; }
 GT_IN_PLACE Floats only_if(Flags c, Floats x) { return Floats(c.v ? x.v : V<float>{}); }
 
+// NaN or x.
+GT_IN_PLACE float nan_if(bool c, float x) { return c ? __builtin_nanf("") : x; }
+GT_IN_PLACE Floats nan_if(Flags c, Floats x) { return Floats(V<float>(V<int32_t>(x.v) | c.v)); }
+
 GT_IN_PLACE Words bits_of(Floats x) { return Words(V<uint32_t>(x.v)); }
 GT_IN_PLACE Floats from_bits(Words x) { return Floats(V<float>(x.v)); }
 GT_IN_PLACE Floats size_of(Floats x) { return from_bits(bits_of(x) & 0x7fffffffu); }
@@ -82,9 +86,9 @@ GT_IN_PLACE Floats with_sign_of(Floats x, Floats size) {
 GT_IN_PLACE uint32_t signed_shift(uint32_t x, int n) { return uint32_t(int32_t(x) >> n); }
 GT_IN_PLACE Words signed_shift(Words x, int n) { return Words(V<uint32_t>(V<int32_t>(x.v) >> n)); }
 GT_IN_PLACE float to_float(uint32_t x) { return float(int32_t(x)); }
-GT_IN_PLACE Floats to_float(Words x) {
-  return Floats(__builtin_convertvector(V<int32_t>(x.v), V<float>));
-}
+GT_IN_PLACE Floats to_float(Words x) { return Floats(__builtin_convertvector(V<int32_t>(x.v), V<float>)); }
+GT_IN_PLACE uint32_t whole(float x) { return uint32_t(int32_t(x)); }
+GT_IN_PLACE Words whole(Floats x) { return Words(V<uint32_t>(__builtin_convertvector(x.v, V<int32_t>))); }
 GT_IN_PLACE uint32_t signed_most(uint32_t x, uint32_t y) { return int32_t(x) > int32_t(y) ? x : y; }
 GT_IN_PLACE uint32_t signed_least(uint32_t x, uint32_t y) { return int32_t(x) < int32_t(y) ? x : y; }
 GT_IN_PLACE Words signed_most(Words x, Words y) {
@@ -105,7 +109,9 @@ GT_IN_PLACE Floats at_most(Floats bound, Floats x) {
 GT_IN_PLACE Floats at_least(Floats bound, Floats x) {
   return Floats(V<float>(_mm512_maskz_max_ps(0xffff, __m512(bound.v), __m512(x.v))));
 }
-GT_IN_PLACE Floats square_root(Floats x) { return Floats(V<float>(_mm512_maskz_sqrt_ps(0xffff, __m512(x.v)))); }
+GT_IN_PLACE Floats square_root(Floats x) {
+  return Floats(V<float>(_mm512_maskz_sqrt_ps(0xffff, __m512(x.v))));
+}
 GT_IN_PLACE Floats fused(Floats a, Floats b, Floats c) {
   return Floats(V<float>(_mm512_fmadd_ps(__m512(a.v), __m512(b.v), __m512(c.v))));
 }
@@ -114,6 +120,10 @@ GT_IN_PLACE Floats fused_from(Floats a, Floats b, Floats c) {
 }
 GT_IN_PLACE Floats fused_less(Floats a, Floats b, Floats c) {
   return Floats(V<float>(_mm512_fmsub_ps(__m512(a.v), __m512(b.v), __m512(c.v))));
+}
+// The larger of two sizes; a NaN stays behind.
+GT_IN_PLACE Floats larger_size(Floats x, Floats y) {
+  return Floats(V<float>(_mm512_range_ps(__m512(x.v), __m512(y.v), 11)));
 }
 GT_IN_PLACE bool any(Flags x) { return _mm512_movepi32_mask(__m512i(x.v)) != 0; }
 #elif GT_ISA_LEVEL == 3
@@ -170,6 +180,9 @@ GT_IN_PLACE Floats fused_from(Floats a, Floats b, Floats c) { return c - a * b; 
 GT_IN_PLACE Floats fused_less(Floats a, Floats b, Floats c) { return a * b - c; }
 #endif
 #endif
+#if GT_ISA_LEVEL != 4
+GT_IN_PLACE Floats larger_size(Floats x, Floats y) { return at_least(size_of(y), x); }
+#endif
 GT_IN_PLACE float square_root(float x) { return __builtin_sqrtf(x); }
 
 #if GT_HAS_FMA
@@ -192,14 +205,28 @@ GT_IN_PLACE Doubles operator-(Doubles a, Doubles b) { return {a.low - b.low, a.h
 GT_IN_PLACE Doubles operator*(Doubles a, Doubles b) { return {a.low * b.low, a.high * b.high}; }
 GT_IN_PLACE Doubles operator/(Doubles a, Doubles b) { return {a.low / b.low, a.high / b.high}; }
 #if GT_ISA_LEVEL == 4
+// A register's halves. (Those of the intrinsic functions warn of what they leave undefined.)
+struct TwoHalves {
+  __m256 low, high;
+};
 GT_IN_PLACE Doubles widened(Floats x) {
-  const __m512 all = __m512(x.v);
-  return {V<double>(_mm512_maskz_cvtps_pd(0xff, _mm512_castps512_ps256(all))),
-          V<double>(_mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, all, 1)))};
+#if __has_builtin(__builtin_shufflevector)
+  const __m256 low = __builtin_shufflevector(x.v, x.v, 0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256 high = __builtin_shufflevector(x.v, x.v, 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+  const auto [low, high] = std::bit_cast<TwoHalves>(x);
+#endif
+  return {V<double>(_mm512_maskz_cvtps_pd(0xff, low)), V<double>(_mm512_maskz_cvtps_pd(0xff, high))};
 }
 GT_IN_PLACE Floats narrowed(Doubles x) {
-  return Floats(V<float>(_mm512_maskz_insertf32x8(0xffff, _mm512_zextps256_ps512(_mm512_maskz_cvtpd_ps(0xff, __m512d(x.low))),
-                                     _mm512_maskz_cvtpd_ps(0xff, __m512d(x.high)), 1)));
+  const __m256 low = _mm512_maskz_cvtpd_ps(0xff, __m512d(x.low)),
+               high = _mm512_maskz_cvtpd_ps(0xff, __m512d(x.high));
+#if __has_builtin(__builtin_shufflevector)
+  return Floats(
+      V<float>(__builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
+#else
+  return std::bit_cast<Floats>(TwoHalves{low, high});
+#endif
 }
 GT_IN_PLACE Doubles fused(Doubles a, Doubles b, Doubles c) {
   return {V<double>(_mm512_fmadd_pd(__m512d(a.low), __m512d(b.low), __m512d(c.low))),
@@ -213,7 +240,7 @@ GT_IN_PLACE Doubles widened(Floats x) {
 }
 GT_IN_PLACE Floats narrowed(Doubles x) {
   return Floats(V<float>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(__m256d(x.low))),
-                                     _mm256_cvtpd_ps(__m256d(x.high)), 1)));
+                                              _mm256_cvtpd_ps(__m256d(x.high)), 1)));
 }
 GT_IN_PLACE Doubles fused(Doubles a, Doubles b, Doubles c) {
   return {V<double>(_mm256_fmadd_pd(__m256d(a.low), __m256d(b.low), __m256d(c.low))),

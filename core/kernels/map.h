@@ -68,11 +68,11 @@ template <int N, class T>
 template <int N, class R, class G> [[gnu::always_inline]] inline void store_block(R* out, G f) {
   if constexpr (kIsHalf<R>) {
     alignas(64) float room[N];
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int j = 0; j < N; ++j) room[j] = f(j);
     narrow_block<N>(out, room);
   } else {
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int j = 0; j < N; ++j) out[j] = R(f(j));
   }
 }
@@ -101,11 +101,10 @@ concept OfNear = std::is_floating_point_v<Wider<A>> && requires(Wider<A> x) {
 };
 template <int N, class F, class T> [[gnu::always_inline]] inline bool any_far(const T* x) {
   if constexpr (std::is_same_v<T, float> && N % kLanes<float> == 0) {
-    // The largest says it: the bits of NaN are above those of infinity.
-    math::Words most = 0;
-    for (int j = 0; j < N; j += kLanes<float>)
-      most = math::signed_most(most, math::bits_of(math::size_of(lanes_at(x + j))));
-    return math::any(F::is_far(math::from_bits(most)));
+    // The largest says it. NaN may come through as a number, or not: what is near has code for it.
+    math::Floats most = 0;
+    for (int j = 0; j < N; j += kLanes<float>) most = math::larger_size(most, lanes_at(x + j));
+    return math::any(F::is_far(most));
   } else {
     int far = 0;
 #pragma omp simd reduction(| : far)
@@ -271,7 +270,7 @@ void map3(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
     const int dx = sa * W, dy = sb * W, dz = sc * W;
     for (; i + W <= n; i += W, x += dx, y += dy, z += dz) {
       R* o = out + i;
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int j = 0; j < W; ++j) o[j] = R(F{}(x[j], y[j], z[j]));
     }
   }

@@ -33,11 +33,11 @@ GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
 #undef GT_REAL1
 #undef GT_REAL2
 
-inline Floats sqrt(Floats x) { return square_root(x); }
-inline Floats fabs(Floats x) { return size_of(x); }
-inline double exp_half_square(double x) {
-  return exp(-0.5 * x * x);
+        inline Floats sqrt(Floats x) {
+  return square_root(x);
 }
+inline Floats fabs(Floats x) { return size_of(x); }
+inline double exp_half_square(double x) { return exp(-0.5 * x * x); }
 
 // The C99 functions, reached without std::complex's templates: an out-of-line copy of those
 // would be shared between instruction sets.

@@ -25,26 +25,28 @@ template <Real X> GT_IN_PLACE X pow(X x, X y) {
   p = fused(p, q, Wide(0.961796679234215746));
   p = fused(p, q, Wide(2.88539008177792681));
   const Wide log = fused(p, s, widened(e)), exact = widened(y) * log;
-  // Of 0, infinity and NaN, and of 1, whose logarithm is 0 exactly, the product as it is in float says enough.
+  // Of 0, infinity and NaN, and of 1, whose logarithm is 0 exactly, the product as it is in float says
+  // enough.
   const X known = y * pick(size == X(0), -inf, size);
   const X t = pick(bits_of(size) - 1u < BitsOf<X>(0x7f7fffffu), narrowed(exact), known);
   const X near = at_most(X(130), at_least(X(-160), t));  // NaN stays
-  const X shifted = near + 0x1.8p23f, k = shifted - 0x1.8p23f;
+  const X k = (near + 0x1.8p23f) - 0x1.8p23f;
   const X r = pick(near == t, narrowed(exact - widened(k)), X(0) + (near - near));
   const X g = horner(r, 6.931471825e-01f, 2.402264774e-01f, 5.550332367e-02f, 9.618437849e-03f,
                      1.339890063e-03f, 1.535334159e-04f);
-  X out = one_more_scaled(g * r, bits_of(shifted) - bits_of(0x1.8p23f));
+  X out = one_more_scaled(g * r, k);
   // C99, F.9.4.4.
   const X half = 0.5f * y;
-  const auto whole = nearest(y) == y, odd = whole & (nearest(half) != half);
+  const auto fraction = nearest(y) != y;
+  const auto odd = (nearest(half) != half) & !fraction;
   out = pick((y == X(0)) | ((size == X(1)) & (size_of(y) == inf)), X(1), out);
-  out = pick((x < X(0)) & (size < inf) & (nearest(y) != y), X(__builtin_nanf("")), out);
+  out = nan_if((x < X(0)) & (size < inf) & fraction, out);
   out = pick(odd, with_sign_of(x, out), out);
   return pick(x == X(1), X(1), out);
 }
 
-// Squares of what is scaled by a power of two near the larger one neither overflow nor vanish. Numbers that are
-// not negative are ordered as their bits are, infinity before NaN.
+// Squares of what is scaled by a power of two near the larger one neither overflow nor vanish. Numbers that
+// are not negative are ordered as their bits are, infinity before NaN.
 template <Real X> GT_IN_PLACE X hypot(X x, X y) {
   const BitsOf<X> a = bits_of(size_of(x)), b = bits_of(size_of(y));
   const BitsOf<X> most = signed_most(a, b), least = signed_least(a, b), high = most & 0x7f800000u;

@@ -27,7 +27,7 @@ template <class T> [[gnu::always_inline]] inline V<T> exp_of(V<T> x) {
   if constexpr (std::is_same_v<T, float>) return math::exp(math::Floats(x)).v;
   alignas(64) T y[kLanes<T>];
   store(y, x);
-#pragma omp simd
+  GT_VECTOR_LOOP
   for (int j = 0; j < kLanes<T>; ++j) y[j] = math::exp(y[j]);
   return load(y);
 }
@@ -195,7 +195,7 @@ template <class S> void log_softmax(S* out, const S* x, int64_t rows, int64_t n)
     if (n < kFew<T>) return in_float(out, x, rows * n, [=](float* o) { log_softmax(o, o, rows, n); });
   T largest[kSoftmaxBlock], sum[kSoftmaxBlock];
   exp_sums(x, rows, n, largest, sum);
-#pragma omp simd
+  GT_VECTOR_LOOP
   for (int64_t r = 0; r < rows; ++r) sum[r] = math::log(sum[r]);
   for (int64_t r = 0; r < rows; ++r, out += n, x += n)
     each_vector<T>(n, [=, m = largest[r], by = sum[r]](int64_t i, auto span) {

@@ -12,7 +12,7 @@ namespace gt::math {
 // fully, and it is 1 + 2 (t - 1) / (t a + b), which they hardly change. k comes from a factor below 2 /
 // log(2): its steps then lie where the result is just above a power of two, and roundings count least.
 template <Real X> GT_IN_PLACE X tanh(X x) {
-  const X y = at_most(X(9.1f), size_of(x));                                   // 1 from 9.02 on; NaN stays
+  const X y = at_most(X(9.1f), size_of(x));                                 // 1 from 9.02 on; NaN stays
   const X shifted = fused(y, 2.7307f, 0x1.8p23f), k = shifted - 0x1.8p23f;  // as in exp
   const X r = fused_from(k, 0.346573591f, y), q = r * r;
   const X t = fused(horner(q, -3.333328664e-01f, 1.332757324e-01f, -5.194368213e-02f), q * r, r);
@@ -23,19 +23,22 @@ template <Real X> GT_IN_PLACE X tanh(X x) {
 #else
 // A polynomial up to 0.625, beyond it 1 - 2 / (exp(2 y) + 1), whose second part has to have fewer digits.
 template <Real X> GT_IN_PLACE X tanh(X x) {
-  const X y = at_most(X(9.1f), size_of(x)), q = x * x;
-  const X low = fused(by_halves(q, q * q, -3.333327770e-01f, 1.333133131e-01f, -5.373000726e-02f, 2.060617879e-02f, -5.666978657e-03f), q * x, x);
-  BitsOf<X> k;
+  const X y = at_most(X(9.1f), size_of(x)), q = y * y;
+  const X low = fused(by_halves(q, q * q, -3.333327770e-01f, 1.333133131e-01f, -5.373000726e-02f,
+                                2.060617879e-02f, -5.666978657e-03f),
+                      q * y, y);
+  X k;
   const X p = exp_small(exp_remainder(2 * y, k));
-  const X high = 1 - 2 / (p * power_of_two(k) + 1);
-  return pick(y < X(0.625f), low, with_sign_of(x, high));
+  const X high = 1 - 2 / (p * power_of_two(whole(k)) + 1);
+  return with_sign_of(x, pick(y < X(0.625f), low, high));
 }
 #endif
 
 // -log(erfc(y)) / y - 1.
 template <Real X> GT_IN_PLACE X erf_exponent(X y) {
   return by_halves(y, y * y, 1.283791661e-01f, 6.366193891e-01f, 1.027778387e-01f, -1.915307902e-02f,
-                   -1.603699056e-04f, 1.667003031e-03f, -6.328242598e-04f, 1.176379083e-04f, -9.255905752e-06f);
+                   -1.603699056e-04f, 1.667003031e-03f, -6.328242598e-04f, 1.176379083e-04f,
+                   -9.255905752e-06f);
 }
 #if GT_HAS_FMA
 // 1 - exp(-m), where m = -log(erfc(y)) is a polynomial; it is y (1 + m / y - 1), the first digits being
@@ -53,10 +56,12 @@ template <Real X> GT_IN_PLACE X erf(X x) {
 // The same from 1 on; below, a polynomial.
 template <Real X> GT_IN_PLACE X erf(X x) {
   const X y = at_most(X(4), size_of(x)), q = x * x;
-  const X low = fused(by_halves(q, q * q, 1.283791661e-01f, -3.761262596e-01f, 1.128358543e-01f, -2.685381286e-02f, 5.188329611e-03f, -8.010208257e-04f, 7.853905117e-05f), x, x);
-  BitsOf<X> k;
+  const X low = fused(by_halves(q, q * q, 1.283791661e-01f, -3.761262596e-01f, 1.128358543e-01f,
+                                -2.685381286e-02f, 5.188329611e-03f, -8.010208257e-04f, 7.853905117e-05f),
+                      x, x);
+  X k;
   const X p = exp_small(exp_remainder(-(erf_exponent(y) * y + y), k));
-  return pick(y < X(1), low, with_sign_of(x, 1 - p * power_of_two(k)));
+  return pick(y < X(1), low, with_sign_of(x, 1 - p * power_of_two(whole(k))));
 }
 #endif
 
@@ -68,8 +73,8 @@ template <Real X> GT_IN_PLACE X erfc(X x) {
   const Wide wide = widened(y), d = fused(wide, Wide(0.375), Wide(1));
   const X t = 1 / narrowed(d);
   const Wide first = widened(t), u = first * (Wide(2) - d * first);  // a step of Newton's
-  const X p = horner(t, 2.729372978e-01f, -2.282422036e-01f, 4.313449264e-01f, -2.868046463e-01f,
-                     6.142714620e-02f);
+  const X p =
+      horner(t, 2.729372978e-01f, -2.282422036e-01f, 4.313449264e-01f, -2.868046463e-01f, 6.142714620e-02f);
   Wide ratio = fused(u, widened(p), Wide(1.218321621e-01));
   ratio = fused(ratio, u, Wide(2.052315623e-01));
   ratio = fused(ratio, u, Wide(2.106609344e-01));

@@ -10,7 +10,7 @@ namespace gt::math {
 // Beyond this, the multiple of pi to subtract has too many digits for `remainder`: far_sin and the others
 // follow.
 constexpr float kFarFrom = 1e5f;
-template <Real X> GT_IN_PLACE auto is_far(X x) { return !(size_of(x) <= X(kFarFrom)); }
+template <Real X> GT_IN_PLACE auto is_far(X x) { return size_of(x) > X(kFarFrom); }
 
 // x - k pi, where pi is the sum of three floats (Cody and Waite 1980, chapter 8). The first product is
 // subtracted exactly, since k is near x / pi; the others are rounded once. Without an instruction for that,
@@ -25,8 +25,9 @@ template <Real X> GT_IN_PLACE X less_multiple_of_pi(X x, X k) {
 }
 template <Real X> GT_IN_PLACE X less_multiple_of_half_pi(X x, X k, X& lost) {
 #if GT_HAS_FMA
-  const X first = fused_from(k, 0x1.921fb6p+0f, x), r = fused(k, 0x1.777a5cp-25f, first);
-  lost = fused(k, 0x1.ee59dap-50f, fused(k, 0x1.777a5cp-25f, first - r));
+  const X first = fused_from(k, 0x1.921fb6p+0f, x), second = k * 0x1.777a5cp-25f, r = first + second;
+  // Where the second is the larger one, their sum is either exact or its rounding is not seen here.
+  lost = ((first - r) + second) + fused(k, 0x1.ee59dap-50f, fused_less(k, 0x1.777a5cp-25f, second));
   return r;
 #else
   const auto wide = widened(k);
@@ -36,10 +37,15 @@ template <Real X> GT_IN_PLACE X less_multiple_of_half_pi(X x, X k, X& lost) {
   return r;
 #endif
 }
-// sin(r) for |r| <= pi / 2.
+// sin(r) for |r| <= pi / 2. What rounding loses of r^2, or of r^3, counts.
 template <Real X> GT_IN_PLACE X sin_reduced(X r) {
-  const X q = r * r;
-  return fused(horner(q, -1.666665971e-01f, 8.333062753e-03f, -1.980934612e-04f, 2.605182090e-06f) * q, r, r);
+  const X q = r * r, p = horner(q, -1.666665971e-01f, 8.333062753e-03f, -1.980934612e-04f, 2.605182090e-06f);
+#if GT_HAS_FMA
+  return fused(fused(p, q, p * fused_less(r, r, q)), r, r);
+#else
+  const auto wide = widened(r);
+  return r + p * narrowed(wide * wide * wide);
+#endif
 }
 // Of |x| <= kFarFrom: (-1)^k sin(x - k pi), where adding 1.5 * 2^23 rounds to a whole k and leaves it in the
 // low bits.
@@ -50,16 +56,19 @@ template <Real X> GT_IN_PLACE X near_sin(X x) {
 }
 // The same with k + 1/2: cos(x) = sin(x + pi / 2).
 template <Real X> GT_IN_PLACE X near_cos(X x) {
-  const X y = size_of(x), shifted = fused(y, 0.318309886f, 0.5f) + 0x1.8p23f, k = (shifted - 0x1.8p23f) - 0.5f;
+  const X y = size_of(x), shifted = fused(y, 0.318309886f, 0.5f) + 0x1.8p23f,
+          k = (shifted - 0x1.8p23f) - 0.5f;
   const X s = sin_reduced(less_multiple_of_pi(y, k));
   return from_bits(bits_of(s) ^ (bits_of(shifted) << 31));
 }
-// tan(r + lost) for |r| <= pi / 4 as a sum of two, or -1 over it: there a step of Newton's takes the second in.
+// tan(r + lost) for |r| <= pi / 4 as a sum of two, or -1 over it: there a step of Newton's takes the second
+// in.
 template <Real X> GT_IN_PLACE X tan_reduced(X r, X lost, BitsOf<X> k) {
   const X q = r * r;
-  const X rest = fused(horner(q, 3.333314359e-01f, 1.333914250e-01f, 5.338243768e-02f, 2.453465201e-02f, 2.949927468e-03f, 9.487323463e-03f), q * r, fused(lost, q, lost));
-  const X t = r + rest, t_rest = (r - t) + rest;
-  const X v = -1 / t, e = fused(v, t_rest, fused(v, t, 1));
+  const X rest = fused(horner(q, 3.333314359e-01f, 1.333914250e-01f, 5.338243768e-02f, 2.453465201e-02f,
+                              2.949927468e-03f, 9.487323463e-03f),
+                       q * r, lost);
+  const X t = r + rest, v = -1 / t, e = fused(v, rest, fused(v, r, 1));
   return pick((k & 1u) == BitsOf<X>(0u), t, fused(v, e, v));
 }
 template <Real X> GT_IN_PLACE X near_tan(X x) {
@@ -147,8 +156,10 @@ template <Real X> GT_IN_PLACE X acos(X x) {
 
 // (atan(r) - r) / r for q = r^2 <= 1.
 template <Real X> GT_IN_PLACE X atan_rest(X q) {
-  return q * by_halves(q, q * q, -3.333315253e-01f, 1.999377310e-01f, -1.421105564e-01f, 1.066600457e-01f,
-                       -7.552213967e-02f, 4.321185872e-02f, -1.636792719e-02f, 2.920691855e-03f);
+  const X low = horner(q, -3.333315253e-01f, 1.999377310e-01f, -1.421105564e-01f, 1.066600457e-01f);
+  const X high = horner(q, -7.552213967e-02f, 4.321185872e-02f, -1.636792719e-02f, 2.920691855e-03f),
+          square = q * q;
+  return q * fused(high, square * square, low);
 }
 // Above 1: pi / 2 - atan(1 / x).
 template <Real X> GT_IN_PLACE X atan(X x) {

@@ -1,8 +1,10 @@
-// How exact functions of float are: compares every float, or a sample, with the C library's functions of double, on
-// all levels the processor has at once, since the comparison takes longer than the functions.
-//   float_check [every [name...]]   every 2^16-th float starts a block: with 64, every 64th block is looked at
-// Errors are in units of the last place of the exact result, as a float. What ought to be NaN, infinite or a zero of
-// a sign has to be just that. Of two arguments there are 2^30 / every pairs. GRADTAPE_ISA is the highest level.
+// How exact functions of float are: compares every float, or a sample, with the C library's functions of
+// double, on all levels the processor has at once, since the comparison takes longer than the functions.
+//   float_check [every [name...]]   every 2^16-th float starts a block: with 64, every 64th block is looked
+//   at
+// Errors are in units of the last place of the exact result, as a float. What ought to be NaN, infinite or a
+// zero of a sign has to be just that. Of two arguments there are 2^30 / every pairs. GRADTAPE_ISA is the
+// highest level.
 #include <algorithm>
 #include <bit>
 #include <cfloat>
@@ -30,13 +32,13 @@ struct Function {
   double (*two)(double, double);
 };
 const Function functions[] = {
-    {"exp", exp, nullptr},       {"expm1", expm1, nullptr}, {"log", log, nullptr},
-    {"log1p", log1p, nullptr},   {"sin", sin, nullptr},     {"cos", cos, nullptr},
-    {"tan", tan, nullptr},       {"asin", asin, nullptr},   {"acos", acos, nullptr},
-    {"atan", atan, nullptr},     {"sinh", sinh, nullptr},   {"cosh", cosh, nullptr},
-    {"tanh", tanh, nullptr},     {"asinh", asinh, nullptr}, {"acosh", acosh, nullptr},
-    {"atanh", atanh, nullptr},   {"erf", erf, nullptr},     {"erfc", erfc, nullptr},
-    {"pow", nullptr, pow},       {"atan2", nullptr, atan2}, {"hypot", nullptr, hypot},
+    {"exp", exp, nullptr},     {"expm1", expm1, nullptr}, {"log", log, nullptr},
+    {"log1p", log1p, nullptr}, {"sin", sin, nullptr},     {"cos", cos, nullptr},
+    {"tan", tan, nullptr},     {"asin", asin, nullptr},   {"acos", acos, nullptr},
+    {"atan", atan, nullptr},   {"sinh", sinh, nullptr},   {"cosh", cosh, nullptr},
+    {"tanh", tanh, nullptr},   {"asinh", asinh, nullptr}, {"acosh", acosh, nullptr},
+    {"atanh", atanh, nullptr}, {"erf", erf, nullptr},     {"erfc", erfc, nullptr},
+    {"pow", nullptr, pow},     {"atan2", nullptr, atan2}, {"hypot", nullptr, hypot},
 };
 constexpr double kBound = 2;
 
@@ -46,9 +48,9 @@ struct Copy {
 };
 std::vector<Copy> copies() {
   std::vector<Copy> all;
-#define GT_COPY(n)                   \
-  if (n <= cpu_level()) {            \
-    all.push_back({n, {}});          \
+#define GT_COPY(n)                          \
+  if (n <= cpu_level()) {                   \
+    all.push_back({n, {}});                 \
     gradtape_kernels_v##n(&all.back().set); \
   }
   GT_ISA_COPIES
@@ -115,10 +117,9 @@ void all_floats(uint64_t every, auto&& take) {
 // Special values with each other; then any bits, sizes near 1, powers near overflow and underflow.
 void pairs(uint64_t every, auto&& take) {
   std::vector<float> x, y;
-  const float edges[] = {0,   1e-45f, 1e-38f,    0.5f,     1,     1.5f,     2,
-                         3,   127,    0x1p24f,   0xffffff, 3e38f, INFINITY, NAN,
-                         -0.f, -1e-45f, -1e-38f, -0.5f,    -1,    -1.5f,    -2,
-                         -3,  -127,   -0x1p24f,  -0xffffff, -3e38f, -INFINITY};
+  const float edges[] = {0,       1e-45f,   1e-38f, 0.5f,     1,    1.5f,     2,         3,       127,
+                         0x1p24f, 0xffffff, 3e38f,  INFINITY, NAN,  -0.f,     -1e-45f,   -1e-38f, -0.5f,
+                         -1,      -1.5f,    -2,     -3,       -127, -0x1p24f, -0xffffff, -3e38f,  -INFINITY};
   for (float a : edges)
     for (float b : edges) x.push_back(a), y.push_back(b);
   take(x, y);

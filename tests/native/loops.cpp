@@ -1,6 +1,7 @@
 // What each element-wise loop takes and gives, for benchmarks/compilers.py to compare across compilers.
 //   loops times [name...]    lines of name, type, nanoseconds an element: the least of a few short turns
-//   loops hashes [name...]   lines of name, type, a hash of the results at a million arguments (floating point only)
+//   loops hashes [name...]   lines of name, type, a hash of the results at a million arguments (floating
+//   point only)
 // GRADTAPE_ISA chooses the kernels.
 #include <algorithm>
 #include <chrono>
@@ -112,7 +113,7 @@ int main(int argc, char** argv) {
   for (const auto& rows : kernels().elementwise)
     for (int k = 0; k < rows.count; ++k) {
       const Elementwise& e = rows.first[k];
-      if (!wanted(e.name)) continue;
+      if (e.arity < 1 || e.arity > 3 || !wanted(e.name)) continue;  // others: whole clusters
       if (mode == "times") {
         for (Dtype t : timed)
           if (e.loop[int(t)]) std::printf("%s %s %.4f\n", e.name, dtype_name(t), nanoseconds(e, t));
