@@ -7,12 +7,6 @@ namespace gt {
 
 namespace {
 
-template <class T> constexpr T constant(double x) {
-  if constexpr (std::is_same_v<T, math::Floats>)
-    return T(float(x));
-  else
-    return T(x);
-}
 // Phi, the distribution of a standard normal: from its tail, which keeps its digits where 1 + erf loses them.
 inline double normal_below(double x) { return math::erfc(x * -0.70710678118654752440) / 2; }
 inline double normal_below(double x, double) { return normal_below(x); }
@@ -27,45 +21,40 @@ template <math::Real X> GT_IN_PLACE X normal_below(X x, X power) {  // power = e
 }
 template <math::Real X> GT_IN_PLACE X normal_below(X x) { return normal_below(x, math::exp_half_square(x)); }
 // 0.5 (1 + tanh u) = sigmoid(2u).
-template <class T> inline T gelu_tanh(T x) {
-  return x * math::sigmoid(
-                 x * (constant<T>(1.5957691216057307117) + constant<T>(0.071354816272600251353) * x * x));
+template <class X> inline X gelu_tanh(X x) {
+  using T = math::NumberIn<X>;
+  return x * math::sigmoid(x * (T(1.5957691216057307117) + T(0.071354816272600251353) * x * x));
 }
-
-template <class T> inline T negative_part(T x) { return math::pick(x < T(0), x, T(0)); }
 
 constexpr double kAlpha = 1.6732632423543772848, kScale = 1.0507009873554804934;  // Klambauer et al. 2017
 
 constexpr Elementwise table[] = {
-    unary_lanes<kFloat>(
-        "elu", 0.6, [](auto x) { return math::pick(x < decltype(x)(0), math::expm1(negative_part(x)), x); }),
-    unary_lanes<kFloat>("selu", 0.6,
-                        [](auto x) {
-                          using T = decltype(x);
-                          return math::pick(x < T(0),
-                                            constant<T>(kScale * kAlpha) * math::expm1(negative_part(x)),
-                                            constant<T>(kScale) * x);
-                        }),
-    unary_lanes<kFloat>("softplus", 1, [](auto x) { return math::softplus(x); }),
+    unary_math<kFloat>("elu", 0.6,
+                       [](auto x) { return math::pick(x < 0, math::expm1(math::pick(x < 0, x, 0)), x); }),
+    unary_math<kFloat>("selu", 0.6,
+                       [](auto x) {
+                         using T = math::NumberIn<decltype(x)>;
+                         const auto below = T(kScale * kAlpha) * math::expm1(math::pick(x < 0, x, 0));
+                         return math::pick(x < 0, below, T(kScale) * x);
+                       }),
+    unary_math<kFloat>("softplus", 1, [](auto x) { return math::softplus(x); }),
     unary_math<kFloat>("softsign", 0.3, [](auto x) { return x / (1 + math::fabs(x)); }),
-    unary_lanes<kFloat>("silu", 0.5, [](auto x) { return x * math::sigmoid(x); }),
-    unary_lanes<kFloat>("gelu", 1, [](auto x) { return x * normal_below(x); }),
-    unary_lanes<kFloat>("gelu_slope", 1.5,
-                        [](auto x) {
-                          const auto power = math::exp_half_square(x);
-                          return normal_below(x, power) +
-                                 x * (power * constant<decltype(x)>(0.39894228040143267794));
-                        }),
-    unary_lanes<kFloat>("gelu_tanh", 0.6, [](auto x) { return gelu_tanh(x); }),
+    unary_math<kFloat>("silu", 0.5, [](auto x) { return x * math::sigmoid(x); }),
+    unary_math<kFloat>("gelu", 1, [](auto x) { return x * normal_below(x); }),
+    unary_math<kFloat>("gelu_slope", 1.5,
+                       [](auto x) {
+                         using T = math::NumberIn<decltype(x)>;
+                         const auto power = math::exp_half_square(x);
+                         return normal_below(x, power) + x * (power * T(0.39894228040143267794));
+                       }),
+    unary_math<kFloat>("gelu_tanh", 0.6, [](auto x) { return gelu_tanh(x); }),
     binary<kFloat>("leaky_relu", 0.1, [](auto x, auto alpha) { return x > 0 ? x : alpha * x; }),
     binary<kFloat>("tanh_grad", 0.2, [](auto out, auto g) { return g * (1 - out * out); }),
     binary<kFloat>("sigmoid_grad", 0.2, [](auto out, auto g) { return g * (out * (1 - out)); }),
     // max(x, 0) - x z + log(1 + exp(-|x|)): the loss of logit x at label z, without cancellation.
-    binary_lanes<kFloat>("sigmoid_xent", 1.2,
-                         [](auto x, auto z) {
-                           const decltype(x) none = 0;
-                           return math::pick(x > none, x, none) - x * z + math::softplus(-math::fabs(x));
-                         }),
+    binary_math<kFloat>(
+        "sigmoid_xent", 1.2,
+        [](auto x, auto z) { return math::pick(x > 0, x, 0) - x * z + math::softplus(-math::fabs(x)); }),
     binary<kFloat>("relu_grad", 0.2, [](auto out, auto g) { return out > 0 ? g : 0; }),
 };
 

@@ -41,9 +41,8 @@ template <class T> void pow_loop(void* out, const void* const* in, const uint8_t
   constexpr auto inverse = [](T x) { return 1 / x; };
   constexpr auto root = [](T x) { return x == -T(INFINITY) ? T(INFINITY) : math::sqrt(x + 0); };
   constexpr auto any = [](auto a, auto b) { return math::pow(a, b); };
-  constexpr Way way = way_of<T>(Way::Lanes);
   if (step[1] || n == 1)
-    map2<decltype(any), T, T, T, way>(out, in, step, n);
+    map2<decltype(any), T, T, T, Way::Register>(out, in, step, n);
   else if (y == 2)
     map1<decltype(square), T, T, Way::Cheap>(out, in, step, n);
   else if (y == 3)
@@ -53,7 +52,7 @@ template <class T> void pow_loop(void* out, const void* const* in, const uint8_t
   else if (y == T(0.5))
     map1<decltype(root), T, T, Way::Vector>(out, in, step, n);
   else
-    map2<decltype(any), T, T, T, way>(out, in, step, n);
+    map2<decltype(any), T, T, T, Way::Register>(out, in, step, n);
 }
 constexpr Elementwise pow_row() {
   Elementwise r = binary_math<kInt | kComplex>("pow", 2, [](auto x, auto y) { return power(x, y); });
@@ -65,12 +64,6 @@ constexpr Elementwise pow_row() {
   return r;
 }
 
-template <class X> inline X times_unless_0(X x, X y) {
-  if constexpr (kIsComplex<X>)
-    return is_zero(x) ? X(0) : mul(x, y);
-  else
-    return math::pick(x == X(0), X(0), x * y);
-}
 // TensorFlow's logarithm in 16 bits is rounded before it is multiplied.
 template <class H> struct RoundedXLogY {
   float operator()(float x, float y) const { return x == 0 ? 0.0f : x * float(H(math::log(y))); }
@@ -88,14 +81,14 @@ template <template <class> class F> constexpr Elementwise rounded_in_half(Elemen
 
 constexpr Elementwise table[] = {
     pow_row(),
-    binary_lanes<kFloat>("atan2", 1, [](auto y, auto x) { return math::atan2(y, x); }),
-    binary_lanes<kFloat>("hypot", 0.5, [](auto x, auto y) { return math::hypot(x, y); }),
+    binary_math<kFloat>("atan2", 1, [](auto y, auto x) { return math::atan2(y, x); }),
+    binary_math<kFloat>("hypot", 0.5, [](auto x, auto y) { return math::hypot(x, y); }),
     binary<set_of(Dtype::F32) | set_of(Dtype::F64)>("nextafter", 2,
                                                     [](auto x, auto y) { return math::nextafter(x, y); }),
-    rounded_in_half<RoundedXLogY>(binary_lanes<kFloat | kComplex>(
-        "xlogy", 0.5, [](auto x, auto y) { return times_unless_0(x, math::log(y)); })),
-    rounded_in_half<RoundedXLog1pY>(binary_lanes<kFloat | kComplex>(
-        "xlog1py", 0.7, [](auto x, auto y) { return times_unless_0(x, math::log1p(y)); })),
+    rounded_in_half<RoundedXLogY>(binary_math<kFloat | kComplex>(
+        "xlogy", 0.5, [](auto x, auto y) { return math::product_from_0(x, math::log(y)); })),
+    rounded_in_half<RoundedXLog1pY>(binary_math<kFloat | kComplex>(
+        "xlog1py", 0.7, [](auto x, auto y) { return math::product_from_0(x, math::log1p(y)); })),
 };
 
 }  // namespace

@@ -193,23 +193,23 @@ GT_IN_PLACE float fused_from(float a, float b, float c) { return c - a * b; }
 GT_IN_PLACE float fused_less(float a, float b, float c) { return a * b - c; }
 #endif
 
-// Half of a register's floats as doubles, for the steps whose roundings count fully.
-struct Doubles {
+// A register's floats as doubles, in two registers: for the steps whose roundings count fully.
+struct WideFloats {
   V<double> low, high;
-  Doubles() = default;
-  GT_IN_PLACE Doubles(double x) : low(x - V<double>{}), high(x - V<double>{}) {}
-  GT_IN_PLACE Doubles(V<double> l, V<double> h) : low(l), high(h) {}
+  WideFloats() = default;
+  GT_IN_PLACE WideFloats(double x) : low(x - V<double>{}), high(x - V<double>{}) {}
+  GT_IN_PLACE WideFloats(V<double> l, V<double> h) : low(l), high(h) {}
 };
-GT_IN_PLACE Doubles operator+(Doubles a, Doubles b) { return {a.low + b.low, a.high + b.high}; }
-GT_IN_PLACE Doubles operator-(Doubles a, Doubles b) { return {a.low - b.low, a.high - b.high}; }
-GT_IN_PLACE Doubles operator*(Doubles a, Doubles b) { return {a.low * b.low, a.high * b.high}; }
-GT_IN_PLACE Doubles operator/(Doubles a, Doubles b) { return {a.low / b.low, a.high / b.high}; }
+GT_IN_PLACE WideFloats operator+(WideFloats a, WideFloats b) { return {a.low + b.low, a.high + b.high}; }
+GT_IN_PLACE WideFloats operator-(WideFloats a, WideFloats b) { return {a.low - b.low, a.high - b.high}; }
+GT_IN_PLACE WideFloats operator*(WideFloats a, WideFloats b) { return {a.low * b.low, a.high * b.high}; }
+GT_IN_PLACE WideFloats operator/(WideFloats a, WideFloats b) { return {a.low / b.low, a.high / b.high}; }
 #if GT_ISA_LEVEL == 4
 // A register's halves. (Those of the intrinsic functions warn of what they leave undefined.)
 struct TwoHalves {
   __m256 low, high;
 };
-GT_IN_PLACE Doubles widened(Floats x) {
+GT_IN_PLACE WideFloats widened(Floats x) {
 #if __has_builtin(__builtin_shufflevector)
   const __m256 low = __builtin_shufflevector(x.v, x.v, 0, 1, 2, 3, 4, 5, 6, 7);
   const __m256 high = __builtin_shufflevector(x.v, x.v, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -218,7 +218,7 @@ GT_IN_PLACE Doubles widened(Floats x) {
 #endif
   return {V<double>(_mm512_maskz_cvtps_pd(0xff, low)), V<double>(_mm512_maskz_cvtps_pd(0xff, high))};
 }
-GT_IN_PLACE Floats narrowed(Doubles x) {
+GT_IN_PLACE Floats narrowed(WideFloats x) {
   const __m256 low = _mm512_maskz_cvtpd_ps(0xff, __m512d(x.low)),
                high = _mm512_maskz_cvtpd_ps(0xff, __m512d(x.high));
 #if __has_builtin(__builtin_shufflevector)
@@ -228,47 +228,47 @@ GT_IN_PLACE Floats narrowed(Doubles x) {
   return std::bit_cast<Floats>(TwoHalves{low, high});
 #endif
 }
-GT_IN_PLACE Doubles fused(Doubles a, Doubles b, Doubles c) {
+GT_IN_PLACE WideFloats fused(WideFloats a, WideFloats b, WideFloats c) {
   return {V<double>(_mm512_fmadd_pd(__m512d(a.low), __m512d(b.low), __m512d(c.low))),
           V<double>(_mm512_fmadd_pd(__m512d(a.high), __m512d(b.high), __m512d(c.high)))};
 }
 #elif GT_ISA_LEVEL == 3
-GT_IN_PLACE Doubles widened(Floats x) {
+GT_IN_PLACE WideFloats widened(Floats x) {
   const __m256 all = __m256(x.v);
   return {V<double>(_mm256_cvtps_pd(_mm256_castps256_ps128(all))),
           V<double>(_mm256_cvtps_pd(_mm256_extractf128_ps(all, 1)))};
 }
-GT_IN_PLACE Floats narrowed(Doubles x) {
+GT_IN_PLACE Floats narrowed(WideFloats x) {
   return Floats(V<float>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(__m256d(x.low))),
                                               _mm256_cvtpd_ps(__m256d(x.high)), 1)));
 }
-GT_IN_PLACE Doubles fused(Doubles a, Doubles b, Doubles c) {
+GT_IN_PLACE WideFloats fused(WideFloats a, WideFloats b, WideFloats c) {
   return {V<double>(_mm256_fmadd_pd(__m256d(a.low), __m256d(b.low), __m256d(c.low))),
           V<double>(_mm256_fmadd_pd(__m256d(a.high), __m256d(b.high), __m256d(c.high)))};
 }
 #elif GT_ISA_LEVEL == 2
-GT_IN_PLACE Doubles widened(Floats x) {
+GT_IN_PLACE WideFloats widened(Floats x) {
   const __m128 all = __m128(x.v);
   return {V<double>(_mm_cvtps_pd(all)), V<double>(_mm_cvtps_pd(_mm_movehl_ps(all, all)))};
 }
-GT_IN_PLACE Floats narrowed(Doubles x) {
+GT_IN_PLACE Floats narrowed(WideFloats x) {
   return Floats(V<float>(_mm_movelh_ps(_mm_cvtpd_ps(__m128d(x.low)), _mm_cvtpd_ps(__m128d(x.high)))));
 }
-GT_IN_PLACE Doubles fused(Doubles a, Doubles b, Doubles c) { return a * b + c; }
+GT_IN_PLACE WideFloats fused(WideFloats a, WideFloats b, WideFloats c) { return a * b + c; }
 #else
-GT_IN_PLACE Doubles widened(Floats x) {
-  Doubles out;
+GT_IN_PLACE WideFloats widened(Floats x) {
+  WideFloats out;
   constexpr int half = kLanes<double>;
   for (int j = 0; j < half; ++j) out.low[j] = double(x.v[j]), out.high[j] = double(x.v[j + half]);
   return out;
 }
-GT_IN_PLACE Floats narrowed(Doubles x) {
+GT_IN_PLACE Floats narrowed(WideFloats x) {
   Floats out;
   constexpr int half = kLanes<double>;
   for (int j = 0; j < half; ++j) out.v[j] = float(x.low[j]), out.v[j + half] = float(x.high[j]);
   return out;
 }
-GT_IN_PLACE Doubles fused(Doubles a, Doubles b, Doubles c) {
+GT_IN_PLACE WideFloats fused(WideFloats a, WideFloats b, WideFloats c) {
   for (int j = 0; j < kLanes<double>; ++j) {
     c.low[j] = fused(a.low[j], b.low[j], c.low[j]);
     c.high[j] = fused(a.high[j], b.high[j], c.high[j]);

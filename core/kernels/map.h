@@ -17,11 +17,11 @@ namespace gt {
 
 // How the loop treats a function.
 enum class Way {
-  Cheap,   // a few instructions: what does not fill a block is done one by one
-  Vector,  // long formulas, or vector functions of the C library, which differ from its scalar ones in the
-           // last bit: the tail is filled up with copies and goes through the same vector code
-  Lanes,   // the same of functions that take a register of floats (lanes.h) as well as a number
-  Single,  // no vector code exists: one by one throughout
+  Cheap,     // a few instructions: what does not fill a block is done one by one
+  Vector,    // long formulas, or vector functions of the C library, which differ from its scalar ones in the
+             // last bit: the tail is filled up with copies and goes through the same vector code
+  Register,  // the same, and where the numbers are float, f is called with a register of them (lanes.h)
+  Single,    // no vector code exists: one by one throughout
 };
 
 template <class T> constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
@@ -79,6 +79,8 @@ template <int N, class R, class G> [[gnu::always_inline]] inline void store_bloc
 // Whether what does not fill a block is done one by one. Conversions of 16-bit floats are not worth that.
 template <class T> constexpr bool one_by_one(Way way) { return way == Way::Cheap && !kIsHalf<T>; }
 
+template <class A, Way way>
+constexpr bool kByRegister = way == Way::Register&& std::is_same_v<Wider<A>, float>;
 // out[j] = f(j) for every first j of a register of floats, as a register.
 template <int N, class R, class G> [[gnu::always_inline]] inline void store_lanes(R* out, G f) {
   constexpr int L = kLanes<float>;
@@ -117,7 +119,7 @@ constexpr int kBlocksLookedAt = 4;  // at once, for arguments that are far
 // out = f(p) for a block of numbers.
 template <int W, Way way, class R, class T, class F>
 [[gnu::always_inline]] inline void store_each(R* out, const T* p, F f) {
-  if constexpr (way == Way::Lanes)
+  if constexpr (kByRegister<T, way>)
     store_lanes<W>(out, [&](int j) { return f(lanes_at(p + j)); });
   else
     store_block<W>(out, [&](int j) { return f(p[j]); });
@@ -199,7 +201,7 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
     [[maybe_unused]] alignas(64) Wider<A> x_room[kIsHalf<A> ? W : 1];
     [[maybe_unused]] alignas(64) Wider<B> y_room[kIsHalf<B> ? W : 1];
     const auto *p = load_block<W>(x, x_room), *q = load_block<W>(y, y_room);
-    if constexpr (way == Way::Lanes)
+    if constexpr (kByRegister<A, way>)
       store_lanes<W>(o, [=](int j) { return F{}(lanes_at(p + j), lanes_at(q + j)); });
     else
       store_block<W>(o, [=](int j) { return F{}(p[j], q[j]); });
@@ -301,10 +303,9 @@ template <DtypeSet S, class G> constexpr void each_type(G g) {
   (std::make_integer_sequence<int, kDtypes>{});
 }
 
-// Only functions with real results have vector variants, and registers hold floats.
+// Only functions with real results have vector variants.
 template <class R> constexpr Way way_of(Way way) {
-  if (way != Way::Vector && way != Way::Lanes) return way;
-  return !std::is_floating_point_v<R> ? Way::Single : std::is_same_v<R, float> ? way : Way::Vector;
+  return way >= Way::Vector && !std::is_floating_point_v<R> ? Way::Single : way;
 }
 
 template <int arity, class F, class T, Way way> constexpr void set_loop(Elementwise& row) {
@@ -352,19 +353,12 @@ template <DtypeSet S, class F> constexpr Elementwise binary(const char* name, do
 template <DtypeSet S, class F> constexpr Elementwise ternary(const char* name, double cost, F) {
   return row<3, S, Way::Cheap, F>(name, cost);
 }
-// The same for functions that go through the C library or a long formula.
+// The same for elementary functions (math.h) and formulas of them, which take registers of floats as well.
 template <DtypeSet S, class F> constexpr Elementwise unary_math(const char* name, double cost, F) {
-  return row<1, S, Way::Vector, F>(name, cost);
+  return row<1, S, Way::Register, F>(name, cost);
 }
 template <DtypeSet S, class F> constexpr Elementwise binary_math(const char* name, double cost, F) {
-  return row<2, S, Way::Vector, F>(name, cost);
-}
-// The same for functions written for registers of floats, too.
-template <DtypeSet S, class F> constexpr Elementwise unary_lanes(const char* name, double cost, F) {
-  return row<1, S, Way::Lanes, F>(name, cost);
-}
-template <DtypeSet S, class F> constexpr Elementwise binary_lanes(const char* name, double cost, F) {
-  return row<2, S, Way::Lanes, F>(name, cost);
+  return row<2, S, Way::Register, F>(name, cost);
 }
 // The same for functions that only exist one by one.
 template <DtypeSet S, class F> constexpr Elementwise unary_single(const char* name, double cost, F) {

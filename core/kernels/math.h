@@ -99,4 +99,20 @@ template <Real X> inline X softplus(X x) {
 }
 inline double softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
 
+// What formulas of numbers need to be formulas of registers too: the type of their constants, choices.
+template <class T> using NumberIn = std::conditional_t<std::is_same_v<T, Floats>, float, T>;
+// x y, and 0 for any y where x is 0.
+template <class T> inline T product_from_0(T x, T y) {
+  if constexpr (std::is_same_v<T, Floats>)
+    return pick(x == 0, 0, x * y);
+  else
+    return is_zero(x) ? T(0) : mul(x, y);
+}
+
 }  // namespace gt::math
+
+namespace gt {
+
+inline math::Floats div(math::Floats x, math::Floats y) { return x / y; }
+
+}  // namespace gt

@@ -62,10 +62,10 @@ inline double erfcinv(double x) { return -0.70710678118654752440 * ndtri(x / 2);
   unary_single<kFloat>(name, cost, [](auto x) { return decltype(x)(function(double(x))); })
 
 constexpr Elementwise table[] = {
-    unary_lanes<kFloat>("erf", 0.6, [](auto x) { return math::erf(x); }),
-    unary_lanes<kFloat>("erfc", 0.8, [](auto x) { return math::erfc(x); }),
+    unary_math<kFloat>("erf", 0.6, [](auto x) { return math::erf(x); }),
+    unary_math<kFloat>("erfc", 0.8, [](auto x) { return math::erfc(x); }),
     also<set_of(Dtype::F64)>(
-        unary_lanes<kHalf | set_of(Dtype::F32)>("erfinv", 2, [](auto x) { return erfinv(x); }),
+        unary_math<kHalf | set_of(Dtype::F32)>("erfinv", 2, [](auto x) { return erfinv(x); }),
         unary_single<set_of(Dtype::F64)>("", 0, [](auto x) { return erfinv(x); })),
     GT_IN_DOUBLE("erfcinv", 30, erfcinv),
     GT_IN_DOUBLE("ndtri", 30, ndtri),

@@ -20,12 +20,12 @@ GT_OF_NEAR(Cos, cos)
 GT_OF_NEAR(Tan, tan)
 
 constexpr Elementwise table[] = {
-    unary_lanes<S>("sin", 0.5, Sin{}),
-    unary_lanes<S>("cos", 0.5, Cos{}),
-    unary_lanes<S>("tan", 0.8, Tan{}),
-    unary_lanes<S>("asin", 0.8, [](auto x) { return math::asin(x); }),
-    unary_lanes<S>("acos", 0.8, [](auto x) { return math::acos(x); }),
-    unary_lanes<S>("atan", 0.8, [](auto x) { return math::atan(x); }),
+    unary_math<S>("sin", 0.5, Sin{}),
+    unary_math<S>("cos", 0.5, Cos{}),
+    unary_math<S>("tan", 0.8, Tan{}),
+    unary_math<S>("asin", 0.8, [](auto x) { return math::asin(x); }),
+    unary_math<S>("acos", 0.8, [](auto x) { return math::acos(x); }),
+    unary_math<S>("atan", 0.8, [](auto x) { return math::atan(x); }),
 };
 
 }  // namespace
