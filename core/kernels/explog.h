@@ -81,8 +81,8 @@ template <Real X> GT_IN_PLACE X log_rest(X f, X square) {
                    1.421955228e-1f, -1.240558922e-1f, 1.188816279e-1f, -1.167565137e-1f, 6.746638566e-2f);
 }
 // log(1 + f) + e log(2).
-template <Real X> GT_IN_PLACE X log_reduced(X f, X e) {
-  const X s = f * f, y = fused(e, -2.12194440e-4f, fused(log_rest(f, s) * f, s, -0.5f * s));
+template <Real X> GT_IN_PLACE X log_reduced(X f, X e, X rest = 0) {
+  const X s = f * f, y = fused(e, -2.12194440e-4f, fused(log_rest(f, s) * f, s, fused_from(s, 0.5f, rest)));
   return fused(e, 0.693359375f, f + y);
 }
 // The logarithm of x where it is known without computing it: of 0, of negative numbers, infinity and NaN.
@@ -108,8 +108,8 @@ template <Real X> GT_IN_PLACE X log(X x) {
 template <Real X> GT_IN_PLACE X log1p_of_sum(X x, X rest) {
   const BitsOf<X> off = bits_of(1 + x) - 0x3f3504f3u;
   const X scale = from_bits(0x40800000u - (off & 0xff800000u));
-  const X f = 0.25f * fused(rest, scale, fused_less(x, scale, 4 - scale));
-  return log_reduced(f, to_float(signed_shift(off, 23)));
+  const X f = 0.25f * fused_less(x, scale, 4 - scale);
+  return log_reduced(f, to_float(signed_shift(off, 23)), rest * (0.25f * scale));
 }
 // The sign is that of x, also of 0.
 template <Real X> GT_IN_PLACE X log1p(X x) {

@@ -121,10 +121,6 @@ GT_IN_PLACE Floats fused_from(Floats a, Floats b, Floats c) {
 GT_IN_PLACE Floats fused_less(Floats a, Floats b, Floats c) {
   return Floats(V<float>(_mm512_fmsub_ps(__m512(a.v), __m512(b.v), __m512(c.v))));
 }
-// The larger of two sizes; a NaN stays behind.
-GT_IN_PLACE Floats larger_size(Floats x, Floats y) {
-  return Floats(V<float>(_mm512_range_ps(__m512(x.v), __m512(y.v), 11)));
-}
 GT_IN_PLACE bool any(Flags x) { return _mm512_movepi32_mask(__m512i(x.v)) != 0; }
 #elif GT_ISA_LEVEL == 3
 GT_IN_PLACE Floats at_most(Floats bound, Floats x) {
@@ -179,9 +175,6 @@ GT_IN_PLACE Floats fused(Floats a, Floats b, Floats c) { return a * b + c; }
 GT_IN_PLACE Floats fused_from(Floats a, Floats b, Floats c) { return c - a * b; }
 GT_IN_PLACE Floats fused_less(Floats a, Floats b, Floats c) { return a * b - c; }
 #endif
-#endif
-#if GT_ISA_LEVEL != 4
-GT_IN_PLACE Floats larger_size(Floats x, Floats y) { return at_least(size_of(y), x); }
 #endif
 GT_IN_PLACE float square_root(float x) { return __builtin_sqrtf(x); }
 

@@ -29,7 +29,12 @@ template <class T> constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_s
 template <class T> using Wider = std::conditional_t<kIsHalf<T>, float, T>;
 template <class T> inline Wider<T> number(T x) { return Wider<T>(x); }
 
+// Elements of a block. clang makes straight code of one vector, and a loop of several.
+#if defined(__clang__)
+template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : kLanes<Wider<T>>;
+#else
 template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : 64 / int(sizeof(T));
+#endif
 constexpr int kBytes = 32;
 // Where a result or condition is one byte wide, enough elements to fill a vector of those.
 template <class Narrow, class T>
@@ -103,9 +108,9 @@ concept OfNear = std::is_floating_point_v<Wider<A>> && requires(Wider<A> x) {
 };
 template <int N, class F, class T> [[gnu::always_inline]] inline bool any_far(const T* x) {
   if constexpr (std::is_same_v<T, float> && N % kLanes<float> == 0) {
-    // The largest says it. NaN may come through as a number, or not: what is near has code for it.
+    // The largest says it. A NaN does not get there, and what is near has code for it.
     math::Floats most = 0;
-    for (int j = 0; j < N; j += kLanes<float>) most = math::larger_size(most, lanes_at(x + j));
+    for (int j = 0; j < N; j += kLanes<float>) most = math::at_least(math::size_of(lanes_at(x + j)), most);
     return math::any(F::is_far(most));
   } else {
     int far = 0;
