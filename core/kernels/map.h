@@ -31,7 +31,7 @@ template <class T> inline Wider<T> number(T x) { return Wider<T>(x); }
 
 // Elements of a block. clang makes straight code of one vector, and a loop of several.
 #if defined(__clang__)
-template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : kLanes<Wider<T>>;
+template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : kIsHalf<T> ? 32 : kLanes<T>;
 #else
 template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : 64 / int(sizeof(T));
 #endif
@@ -174,8 +174,10 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
             store_each<W, way>(out + i + j, a + i + j, [](auto y) { return F::near(y); });
       }
   }
-  if (step[0])
+  if (step[0]) {
+    GT_TWO_AT_ONCE
     for (; i + W <= n; i += W) block(out + i, a + i);
+  }
   if (i >= n) return;
   if (one_by_one<A>(way) && step[0]) {
     for (; i < n; ++i) {
@@ -230,6 +232,7 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
     const A* x = sa ? a : splat<W>(ra, a[0]);
     const B* y = sb ? b : splat<W>(rb, b[0]);
     const int dx = sa * W, dy = sb * W;
+    GT_TWO_AT_ONCE
     for (; i + W <= n; i += W, x += dx, y += dy) block(out + i, x, y);
     if (i == n) return;
   }
@@ -275,6 +278,7 @@ void map3(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
     const B* y = sb ? b : splat<W>(rb, b[0]);
     const C* z = sc ? c : splat<W>(rc, c[0]);
     const int dx = sa * W, dy = sb * W, dz = sc * W;
+    GT_TWO_AT_ONCE
     for (; i + W <= n; i += W, x += dx, y += dy, z += dz) {
       R* o = out + i;
       GT_VECTOR_LOOP
