@@ -45,7 +45,11 @@ def build(compiler: str) -> Path:
 
 def run(program: Path, level: int, *words: str) -> list[list[str]]:
     done = subprocess.run(
-        [program, *words], env={**os.environ, "GRADTAPE_ISA": str(level)}, capture_output=True, text=True, check=True
+        [program, *words],
+        env={**os.environ, "GRADTAPE_ISA": str(level)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return [line.split() for line in done.stdout.splitlines()]
 
@@ -85,7 +89,9 @@ def slow(programs: list[Path], compilers: list[str], level: int, options: argpar
             flush=True,
         )
         for key in beyond:
-            print(f"   {key[0]:18} {key[1]:10} {least[0][key]:8.3f} -> {other[key]:8.3f} ns  {ratios[key]:5.2f}")
+            print(
+                f"   {key[0]:18} {key[1]:10} {least[0][key]:8.3f} -> {other[key]:8.3f} ns  {ratios[key]:5.2f}"
+            )
         count += len(beyond)
     return count
 
@@ -95,11 +101,15 @@ def different(programs: list[Path], compilers: list[str], level: int, options: a
     names = [name for name in EXACT if not options.only or name in options.only]
     if not names:
         return 0
-    hashes = [{(n, t): h for n, t, h in run(p, level, "hashes", *names) if t in options.types} for p in programs]
+    hashes = [
+        {(n, t): h for n, t, h in run(p, level, "hashes", *names) if t in options.types} for p in programs
+    ]
     count = 0
     for compiler, other in zip(compilers[1:], hashes[1:], strict=True):
         wrong = [" ".join(key) for key, value in hashes[0].items() if other[key] != value]
-        print(f"v{level} {compiler}: results of {len(hashes[0])} functions, {len(wrong)} differ: {', '.join(wrong)}")
+        print(
+            f"v{level} {compiler}: results of {len(hashes[0])} functions, {len(wrong)} differ: {', '.join(wrong)}"
+        )
         count += len(wrong)
     return count
 
