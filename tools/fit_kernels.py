@@ -103,8 +103,9 @@ def show(name, coefficients, error):
 PARTS = [
     ("log(1 + f)", mpmath.log1p, lambda f: f - f * f / 2, range(3, 12), 0.5**0.5 - 1, 2**0.5 - 1),
     ("sin(r), |r| < pi / 2", mpmath.sin, lambda r: r, range(3, 11, 2), SMALL, np.pi / 2 * 1.002),
-    ("sin(r), |r| < pi / 4", mpmath.sin, lambda r: r, range(3, 9, 2), SMALL, np.pi / 4 * 1.005),
-    ("cos(r), |r| < pi / 4", mpmath.cos, lambda r: 1 - r * r / 2, range(4, 10, 2), SMALL, np.pi / 4 * 1.005),
+    ("tan(r), |r| < pi / 4", mpmath.tan, lambda r: r, range(3, 15, 2), SMALL, np.pi / 4 * 1.005),
+    ("tanh(r), without FMA", mpmath.tanh, lambda r: r, range(3, 13, 2), SMALL, 0.63),
+    ("erf(r), without FMA", mpmath.erf, lambda r: r, range(1, 15, 2), SMALL, 1),
     ("asin(s)", mpmath.asin, lambda s: s, range(3, 13, 2), SMALL, 0.5),
     ("atan(r)", mpmath.atan, lambda r: r, range(3, 19, 2), SMALL, 1),
     ("sinh(r)", mpmath.sinh, lambda r: r, range(3, 9, 2), SMALL, 0.46),

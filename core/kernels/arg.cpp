@@ -32,7 +32,7 @@ template <bool largest, class T> struct Arg {
         A lane[W];
         for (int k = 0; k < W; ++k) lane[k] = p[k];
         for (j = W; j + W <= m; j += W) {
-#pragma omp simd
+          GT_VECTOR_LOOP
           for (int k = 0; k < W; ++k)
             lane[k] = largest ? larger(lane[k], p[j + k]) : smaller(lane[k], p[j + k]);
         }
@@ -65,7 +65,7 @@ template <bool largest, class T> struct Arg {
       for (int j = 0; j < m; ++j) o[j] = 0;
       for (int64_t r = 0; r < size; ++r) {
         const A* p = load(in + r * inner + j0, room, m);
-#pragma omp simd
+        GT_VECTOR_LOOP
         for (int j = 0; j < m; ++j) {
           const bool win = r == 0 || beats<largest>(p[j], best[j]);
           best[j] = win ? p[j] : best[j];

@@ -45,7 +45,7 @@ template <class To, class From> void cast(void* out_, const void* in_, int64_t n
   for (; i + W <= n; i += W) {
     To* o = out + i;
     const From* x = in + i;
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int j = 0; j < W; ++j) o[j] = convert<To>(x[j]);
   }
   for (; i < n; ++i) {

@@ -30,7 +30,7 @@ T step(T* __restrict out, const T* __restrict from, const T* __restrict jump, co
     out[s] = value > kNever<T> ? value : kNever<T>;
     most = out[s] > most ? out[s] : most;
   }
-#pragma omp simd
+  GT_VECTOR_LOOP
   for (int64_t s = 0; s < n; ++s) {
     const T value = out[s] - most;
     out[s] = value > kNever<T> ? value : kNever<T>;
@@ -73,7 +73,7 @@ template <class T> struct Sequence {
     }
     norms[t] = most + math::log(sum);
     const T inverse = 1 / sum;
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int64_t c = 0; c < q.classes; ++c) y[c] *= inverse;
   }
   void fill_back(T value) const {
@@ -117,7 +117,7 @@ template <class T> struct Sequence {
         if (q.length) beta[2 + n - 2] = 0;
       } else {
         emissions(t + 1);
-#pragma omp simd
+        GT_VECTOR_LOOP
         for (int64_t s = 2; s < all + 2; ++s)
           ahead[s] = beta[s] + emit[s] > kNever<T> ? beta[s] + emit[s] : kNever<T>;
         clear(emit, 0);

@@ -2,113 +2,127 @@
 // element by element, when one is out of range (exp(-inf) under a mask, log(0) in an entropy):
 // five times slower there, otherwise no faster than these, and less exact.
 #pragma once
-#include "fused.h"
-
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
+#include "lanes.h"
 
 namespace gt::math {
 
+template <Real X> using BitsOf = decltype(bits_of(X()));
+
+// Polynomials, coefficients from the constant one on. Even and odd powers by themselves make two chains, each
+// of half the steps, that the processor does beside each other.
+template <Real X> GT_IN_PLACE X horner(X, float c) { return c; }
+template <Real X, class... C> GT_IN_PLACE X horner(X x, float c, C... more) {
+  return fused(horner(x, more...), x, c);
+}
+template <Real X> GT_IN_PLACE X every_second(X, float c) { return c; }
+template <Real X> GT_IN_PLACE X every_second(X, float c, float) { return c; }
+template <Real X, class... C> GT_IN_PLACE X every_second(X square, float c, float, C... more) {
+  return fused(every_second(square, more...), square, c);
+}
+template <Real X, class... C> GT_IN_PLACE X by_halves(X x, X square, float c, C... more) {
+  return fused(every_second(square, more...), x, every_second(square, c, more...));
+}
+
 // exp(x) = 2^k exp(r) with |r| <= log(2)/2. Adding and subtracting 1.5 * 2^23 rounds to a whole k
-// and leaves it in the low bits. Gives r; k goes to `power`.
-inline float exp_remainder(float x, int32_t& power) {
-  const float shifted = fused(x, 1.44269504f, 0x1.8p23f), k = shifted - 0x1.8p23f;
-  power = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(0x1.8p23f);
-  return fused(k, 2.12194440e-4f, fused(k, -0.693359375f, x));
+// and leaves it in the low bits. Gives r.
+template <Real X> GT_IN_PLACE X exp_remainder(X x, X& k) {
+  k = fused(x, 1.44269504f, 0x1.8p23f) - 0x1.8p23f;
+  return fused(k, 2.12194440e-4f, fused_from(k, 0.693359375f, x));
 }
 // (exp(r) - 1 - r) / r^2, where exp(r) - 1 gets to 2^-26 of it: the polynomial of least largest relative
 // error (tools/fit_kernels.py).
-inline float expm1_rest(float r) {
-  float p = 1.388250384e-3f;
-  p = fused(p, r, 8.366581053e-3f);
-  p = fused(p, r, 4.166720062e-2f);
-  p = fused(p, r, 1.666654348e-1f);
-  return fused(p, r, 4.999999702e-1f);
+template <Real X> GT_IN_PLACE X expm1_rest(X r, X square) {
+  return fused(horner(r, 4.166720062e-2f, 8.366581053e-3f, 1.388250384e-3f), square,
+               horner(r, 4.999999702e-1f, 1.666654348e-1f));
 }
-inline float expm1_small(float r) { return fused(expm1_rest(r), r * r, r); }
-inline float exp_small(float r) { return expm1_small(r) + 1; }
-inline float exp_reduced(float x, int32_t& power) { return exp_small(exp_remainder(x, power)); }
+template <Real X> GT_IN_PLACE X expm1_small(X r) {
+  const X square = r * r;
+  return fused(expm1_rest(r, square), square, r);
+}
+template <Real X> GT_IN_PLACE X exp_small(X r) { return expm1_small(r) + 1; }
+GT_IN_PLACE Floats power_of_two(Words e) { return from_bits((e + 127u) << 23); }
+GT_IN_PLACE float power_of_two(uint32_t e) { return from_bits((e + 127u) << 23); }
 
-// 2^k goes in as two factors: results below the smallest normal number round once, and exponents
-// up to 128 pass without overflow on the way.
-inline float exp(float x) {
-  int32_t k;
-  x = x < -104.0f ? -104.0f : x;
-  x = x > 89.0f ? 89.0f : x;  // NaN stays
-  const float p = expm1_small(exp_remainder(x, k)), half = power_of_two(k >> 1);
-  return fused(p, half, half) * power_of_two(k - (k >> 1));
-}
-#if defined(__AVX512F__)
-// The same of a register: scaling by 2^k is one instruction there, whatever k is.
-inline __m512 scaled(__m512 x, __m512 k) { return _mm512_maskz_scalef_ps(0xffff, x, k); }
-inline __m512 exp(__m512 x) {
-  x = _mm512_maskz_max_ps(0xffff, __m512{} - 104.0f, x);  // of a NaN and a number, the second: NaN stays
-  x = _mm512_maskz_min_ps(0xffff, __m512{} + 89.0f, x);
-  const __m512 k = x * 1.44269504f + 0x1.8p23f - 0x1.8p23f;
-  const __m512 r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
-  __m512 p = r * 1.388250384e-3f + 8.366581053e-3f;
-  p = p * r + 4.166720062e-2f;
-  p = p * r + 1.666654348e-1f;
-  p = p * r + 4.999999702e-1f;
-  return scaled(p * (r * r) + r + 1, k);
-}
+// (1 + p) 2^k, where results below the smallest normal number round once. 2^k goes in as two factors, so that
+// exponents up to 128 pass without overflow.
+template <Real X> GT_IN_PLACE X one_more_scaled(X p, X k) {
+#if GT_ISA_LEVEL == 4
+  if constexpr (std::same_as<X, Floats>)
+    return Floats(V<float>(_mm512_maskz_scalef_ps(0xffff, __m512((p + 1).v), __m512(k.v))));
 #endif
+  const BitsOf<X> power = whole(k), half = signed_shift(power, 1);
+  const X first = power_of_two(half);
+  return fused(p, first, first) * power_of_two(power - half);
+}
+template <Real X> GT_IN_PLACE X exp(X x) {
+  X k;
+  const X r = exp_remainder(at_most(X(89.0f), at_least(X(-104.0f), x)), k);  // NaN stays
+  return one_more_scaled(expm1_small(r), k);
+}
 // For x <= 0 where results below the normal numbers may as well be 0.
-inline float exp_negative(float x) {
-  int32_t k;
-  const float p = exp_reduced(x < -87.0f ? -87.0f : x, k);
-  return x < -87.0f ? 0.0f : p * power_of_two(k);
+template <Real X> GT_IN_PLACE X exp_negative(X x) {
+  X k;
+  const X p = exp_small(exp_remainder(at_least(X(-87.0f), x), k));
+  return pick(x < X(-87.0f), X(0), p * power_of_two(whole(k)));
 }
 
 // exp(-x^2 / 2), to the last digits: x^2 is split into a part that a float holds exactly and the rest.
-inline float exp_half_square(float x) {
-  const float head = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xfffff000u);  // 12 bits
-  const float square = -0.5f * (head * head), rest = -0.5f * ((x - head) * (x + head));
-  int32_t k;
-  const float r = exp_remainder(square < -87.0f ? -87.0f : square, k) + rest;
-  return square < -87.0f ? 0.0f : exp_small(r) * power_of_two(k);
+template <Real X> GT_IN_PLACE X exp_half_square(X x) {
+  const X head = from_bits(bits_of(x) & 0xfffff000u);  // 12 bits
+  const X square = -0.5f * (head * head), rest = -0.5f * ((x - head) * (x + head));
+  X k;
+  const X r = exp_remainder(at_least(X(-87.0f), square), k) + rest;
+  return pick(square < X(-87.0f), X(0), exp_small(r) * power_of_two(whole(k)));
 }
 
 // (log(1 + f) - f + f^2 / 2) / f^3 for 1 + f in [sqrt(1/2), sqrt(2)).
-inline float log_rest(float f) {
-  float p = 6.746638566e-2f;
-  p = fused(p, f, -1.167565137e-1f);
-  p = fused(p, f, 1.188816279e-1f);
-  p = fused(p, f, -1.240558922e-1f);
-  p = fused(p, f, 1.421955228e-1f);
-  p = fused(p, f, -1.666799635e-1f);
-  p = fused(p, f, 2.000211924e-1f);
-  p = fused(p, f, -2.500000894e-1f);
-  return fused(p, f, 3.333331347e-1f);
+template <Real X> GT_IN_PLACE X log_rest(X f, X square) {
+  return by_halves(f, square, 3.333331347e-1f, -2.500000894e-1f, 2.000211924e-1f, -1.666799635e-1f,
+                   1.421955228e-1f, -1.240558922e-1f, 1.188816279e-1f, -1.167565137e-1f, 6.746638566e-2f);
 }
 // log(1 + f) + e log(2).
-inline float log_reduced(float f, float e) {
-  const float s = f * f, y = fused(e, -2.12194440e-4f, fused(log_rest(f) * f, s, -0.5f * s));
+template <Real X> GT_IN_PLACE X log_reduced(X f, X e, X rest = 0) {
+  const X s = f * f, y = fused(e, -2.12194440e-4f, fused(log_rest(f, s) * f, s, fused_from(s, 0.5f, rest)));
   return fused(e, 0.693359375f, f + y);
 }
+// The logarithm of x where it is known without computing it: of 0, of negative numbers, infinity and NaN.
+template <Real X> GT_IN_PLACE X log_edges(X x, X out) {
+  const X above = pick(x < X(__builtin_inff()), out, x);
+  return nan_if(x < X(0), pick(x == X(0), X(-__builtin_inff()), above));
+}
+#if GT_ISA_LEVEL == 4
+// By classes of x, from NaN on, four bits each: itself; itself; -inf; `out`; NaN; inf; NaN; `out`.
+GT_IN_PLACE Floats log_edges(Floats x, Floats out) {
+  return Floats(V<float>(_mm512_fixupimm_ps(__m512(out.v), __m512(x.v), _mm512_set1_epi32(0x03530422), 0)));
+}
+#endif
 // log(x) = e log(2) + log(m) with m in [sqrt(1/2), sqrt(2)).
-inline float log(float x) {
-  const bool tiny = x < 0x1p-126f;
-  const uint32_t bits = bits_of(tiny ? x * 0x1p23f : x);
-  const uint32_t off = bits - 0x3f3504f3u;  // sqrt(1/2)
-  const float e = float(int32_t(off) >> 23) - (tiny ? 23.0f : 0.0f);
-  const float out = log_reduced(from_bits((off & 0x7fffffu) + 0x3f3504f3u) - 1, e);
-  const float inf = __builtin_inff(), other = x == 0  ? -inf
-                                              : x < 0 ? __builtin_nanf("")
-                                                      : x;  // infinity, NaN
-  return bits_of(x) - 1u < 0x7f7fffffu ? out : other;
+template <Real X> GT_IN_PLACE X log(X x) {
+  const auto tiny = x < X(0x1p-126f);
+  const BitsOf<X> off = bits_of(pick(tiny, x * 0x1p23f, x)) - 0x3f3504f3u;  // sqrt(1/2)
+  const X e = to_float(signed_shift(off, 23)) - only_if(tiny, X(23.0f));
+  return log_edges(x, log_reduced(from_bits((off & 0x7fffffu) + 0x3f3504f3u) - 1, e));
+}
+// log(1 + x + rest), where 1 + x and what its rounding loses are not added: with 2^-e for a power near them,
+// 2^-e (1 + x) - 1 is 2^-e x + (2^-e - 1), rounded once. Four times 2^-e is a normal number for all.
+template <Real X> GT_IN_PLACE X log1p_of_sum(X x, X rest) {
+  const BitsOf<X> off = bits_of(1 + x) - 0x3f3504f3u;
+  const X scale = from_bits(0x40800000u - (off & 0xff800000u));
+  const X f = 0.25f * fused_less(x, scale, 4 - scale);
+  return log_reduced(f, to_float(signed_shift(off, 23)), rest * (0.25f * scale));
+}
+// The sign is that of x, also of 0.
+template <Real X> GT_IN_PLACE X log1p(X x) {
+  const BitsOf<X> off = bits_of(1 + x) - 0x3f3504f3u;
+  const X scale = from_bits(0x40800000u - (off & 0xff800000u));
+  const X f = 0.25f * fused_less(x, scale, 4 - scale);
+  const X out = log_reduced(f, to_float(signed_shift(off, 23)));
+  return with_sign_of(x, log_edges(1 + x, out));
 }
 // log(1 + x) for x in [0, 1]: twice the inverse hyperbolic tangent of x / (2 + x).
-inline float log1p_unit(float x) {
-  const float s = x / (2 + x), q = s * s;
-  float p = 2.0f / 15;
-  p = fused(p, q, 2.0f / 13);
-  p = fused(p, q, 2.0f / 11);
-  p = fused(p, q, 2.0f / 9);
-  p = fused(p, q, 2.0f / 7);
-  p = fused(p, q, 2.0f / 5);
-  p = fused(p, q, 2.0f / 3);
+template <Real X> GT_IN_PLACE X log1p_unit(X x) {
+  const X s = x / (2 + x), q = s * s;
+  const X p = horner(q, 2.0f / 3, 2.0f / 5, 2.0f / 7, 2.0f / 9, 2.0f / 11, 2.0f / 13, 2.0f / 15);
   return fused(s * q, p, 2 * s);
 }
 

@@ -9,15 +9,8 @@ namespace {
 
 constexpr DtypeSet S = kFloat | kComplex;
 
-struct Exp {
-  template <class X> auto operator()(X x) const { return math::exp(x); }
-#if GT_ISA_LEVEL == 4
-  static __m512 in_register(__m512 x) { return math::exp(x); }
-#endif
-};
-
 constexpr Elementwise table[] = {
-    unary_math<S>("exp", 0.4, Exp{}),
+    unary_math<S>("exp", 0.4, [](auto x) { return math::exp(x); }),
     binary_math<kFloat>("exp_sub", 0.5, [](auto x, auto y) { return math::exp(x - y); }),  // for softmax
     unary_math<S>("expm1", 0.6, [](auto x) { return math::expm1(x); }),
     unary_math<S>("log", 0.4, [](auto x) { return math::log(x); }),

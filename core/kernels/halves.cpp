@@ -5,7 +5,7 @@
 namespace gt {
 
 void widen(float* out, const bfloat* x, int64_t n) {
-#pragma omp simd
+  GT_VECTOR_LOOP
   for (int64_t i = 0; i < n; ++i) out[i] = float(x[i]);
 }
 

@@ -34,7 +34,7 @@ template <int N> [[gnu::always_inline]] inline void widen_block(float* out, cons
                         _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, bits), 16));
   }
 #endif
-#pragma omp simd
+  GT_VECTOR_LOOP
   for (int j = i; j < N; ++j) out[j] = float(x[j]);
 }
 template <int N> [[gnu::always_inline]] inline void widen_block(float* out, const half* x) {
@@ -81,7 +81,7 @@ template <int N> [[gnu::always_inline]] inline void narrow_block(bfloat* out, co
         reinterpret_cast<__m256i*>(out + i),
         _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_maskz_srli_epi32(0xffff, round_to_upper(x + i), 16)));
 #endif
-#pragma omp simd
+  GT_VECTOR_LOOP
   for (int j = i; j < N; ++j) {
     const uint32_t u = std::bit_cast<uint32_t>(x[j]);
     const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;

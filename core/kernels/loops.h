@@ -6,6 +6,17 @@
 
 #include "../dtype.h"
 
+// Has the compiler make vector code of a loop, whose elements do not depend on each other. clang unrolls a
+// loop of a known, small number of elements before it looks for vectors in it, and finds none, unless it is
+// told not to.
+#if defined(__clang__)
+#define GT_VECTOR_LOOP _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+#define GT_TWO_AT_ONCE _Pragma("clang loop unroll_count(2)")
+#else
+#define GT_VECTOR_LOOP _Pragma("omp simd")
+#define GT_TWO_AT_ONCE  // blocks are larger there
+#endif
+
 namespace gt {
 
 // out[i] = f(in[0][i * step[0]], in[1][i * step[1]], ...) for i < n. A step is 1 (an array) or

@@ -10,16 +10,18 @@
 #include <utility>
 
 #include "halves.h"
+#include "lanes.h"
 #include "loops.h"
 
 namespace gt {
 
 // How the loop treats a function.
 enum class Way {
-  Cheap,   // a few instructions: what does not fill a block is done one by one
-  Vector,  // long formulas, or vector functions of the C library, which differ from its scalar ones in the
-           // last bit: the tail is filled up with copies and goes through the same vector code
-  Single,  // no vector code exists: one by one throughout
+  Cheap,     // a few instructions: what does not fill a block is done one by one
+  Vector,    // long formulas, or vector functions of the C library, which differ from its scalar ones in the
+             // last bit: the tail is filled up with copies and goes through the same vector code
+  Register,  // the same, and where the numbers are float, f is called with a register of them (lanes.h)
+  Single,    // no vector code exists: one by one throughout
 };
 
 template <class T> constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
@@ -27,7 +29,12 @@ template <class T> constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_s
 template <class T> using Wider = std::conditional_t<kIsHalf<T>, float, T>;
 template <class T> inline Wider<T> number(T x) { return Wider<T>(x); }
 
+// Elements of a block. clang makes straight code of one vector, and a loop of several.
+#if defined(__clang__)
+template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : kIsHalf<T> ? 32 : kLanes<T>;
+#else
 template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : 64 / int(sizeof(T));
+#endif
 constexpr int kBytes = 32;
 // Where a result or condition is one byte wide, enough elements to fill a vector of those.
 template <class Narrow, class T>
@@ -76,25 +83,31 @@ template <int N, class T>
 template <int N, class R, class G> [[gnu::always_inline]] inline void store_block(R* out, G f) {
   if constexpr (kIsHalf<R>) {
     alignas(64) float room[N];
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int j = 0; j < N; ++j) room[j] = f(j);
     narrow_block<N>(out, room);
   } else {
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int j = 0; j < N; ++j) out[j] = R(f(j));
   }
 }
 // Whether what does not fill a block is done one by one. Conversions of 16-bit floats are not worth that.
 template <class T> constexpr bool one_by_one(Way way) { return way == Way::Cheap && !kIsHalf<T>; }
 
-// Whether a function has code of its own for a register of floats.
-#if GT_ISA_LEVEL == 4
-template <class F, class A>
-concept OfRegister = std::is_same_v < Wider<A>,
-float > &&requires(__m512 x) { F::in_register(x); };
-#else
-template <class F, class A> constexpr bool OfRegister = false;
-#endif
+template <class A, Way way>
+constexpr bool kByRegister = way == Way::Register&& std::is_same_v<Wider<A>, float>;
+// out[j] = f(j) for every first j of a register of floats, as a register.
+template <int N, class R, class G> [[gnu::always_inline]] inline void store_lanes(R* out, G f) {
+  constexpr int L = kLanes<float>;
+  if constexpr (kIsHalf<R>) {
+    alignas(64) float room[N];
+    for (int j = 0; j < N; j += L) store(room + j, f(j).v);
+    narrow_block<N>(out, room);
+  } else {
+    for (int j = 0; j < N; j += L) store(out + j, f(j).v);
+  }
+}
+[[gnu::always_inline]] inline math::Floats lanes_at(const float* x) { return math::Floats(load(x)); }
 
 // Whether there are arguments that a function's vector code is not made for: a block with one of them is done
 // one by one, with the same result for the others.
@@ -104,10 +117,27 @@ concept OfNear = std::is_floating_point_v<Wider<A>> && requires(Wider<A> x) {
   F::is_far(x);
 };
 template <int N, class F, class T> [[gnu::always_inline]] inline bool any_far(const T* x) {
-  int far = 0;
+  if constexpr (std::is_same_v<T, float> && N % kLanes<float> == 0) {
+    // The largest says it. A NaN does not get there, and what is near has code for it.
+    math::Floats most = 0;
+    for (int j = 0; j < N; j += kLanes<float>) most = math::at_least(math::size_of(lanes_at(x + j)), most);
+    return math::any(F::is_far(most));
+  } else {
+    int far = 0;
 #pragma omp simd reduction(| : far)
-  for (int j = 0; j < N; ++j) far |= int(F::is_far(x[j]));
-  return far != 0;
+    for (int j = 0; j < N; ++j) far |= int(F::is_far(x[j]));
+    return far != 0;
+  }
+}
+constexpr int kBlocksLookedAt = 4;  // at once, for arguments that are far
+
+// out = f(p) for a block of numbers.
+template <int W, Way way, class R, class T, class F>
+[[gnu::always_inline]] inline void store_each(R* out, const T* p, F f) {
+  if constexpr (kByRegister<T, way>)
+    store_lanes<W>(out, [&](int j) { return f(lanes_at(p + j)); });
+  else
+    store_block<W>(out, [&](int j) { return f(p[j]); });
 }
 
 template <class F, class R, class A, Way way>
@@ -118,20 +148,16 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   auto block = [](R* o, const A* x) {
     [[maybe_unused]] alignas(64) Wider<A> room[kIsHalf<A> ? W : 1];
     const Wider<A>* p = load_block<W>(x, room);
-    if constexpr (OfRegister<F, A>) {
-      alignas(64) float y[W];
-      for (int j = 0; j < W; j += 16) _mm512_store_ps(y + j, F::in_register(_mm512_loadu_ps(p + j)));
-      store_block<W>(o, [&y](int j) { return y[j]; });
-    } else if constexpr (OfNear<F, A>) {
+    if constexpr (OfNear<F, A>) {
       if (any_far<W, F>(p)) [[unlikely]]
         for (int j = 0; j < W; ++j) {
           GT_SHORT_LOOP;
           o[j] = R(F{}(p[j]));
         }
       else
-        store_block<W>(o, [p](int j) { return F::near(p[j]); });
+        store_each<W, way>(o, p, [](auto y) { return F::near(y); });
     } else {
-      store_block<W>(o, [p](int j) { return F{}(p[j]); });
+      store_each<W, way>(o, p, F{});
     }
   };
   if (way == Way::Cheap && n == 1) {
@@ -146,8 +172,22 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
     return;
   }
   int64_t i = 0;
-  if (step[0])
+  if constexpr (OfNear<F, A> && !kIsHalf<A>) {
+    constexpr int many = kBlocksLookedAt * W;
+    if (step[0])
+      for (; i + many <= n; i += many) {
+        const bool far = any_far<many, F>(a + i);
+        for (int j = 0; j < many; j += W)
+          if (far) [[unlikely]]
+            block(out + i + j, a + i + j);
+          else
+            store_each<W, way>(out + i + j, a + i + j, [](auto y) { return F::near(y); });
+      }
+  }
+  if (step[0]) {
+    GT_TWO_AT_ONCE
     for (; i + W <= n; i += W) block(out + i, a + i);
+  }
   if (i >= n) return;
   if (one_by_one<A>(way) && step[0]) {
     for (; i < n; ++i) {
@@ -177,8 +217,11 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   auto block = [](R* o, const A* x, const B* y) {
     [[maybe_unused]] alignas(64) Wider<A> x_room[kIsHalf<A> ? W : 1];
     [[maybe_unused]] alignas(64) Wider<B> y_room[kIsHalf<B> ? W : 1];
-    store_block<W>(
-        o, [p = load_block<W>(x, x_room), q = load_block<W>(y, y_room)](int j) { return F{}(p[j], q[j]); });
+    const auto *p = load_block<W>(x, x_room), *q = load_block<W>(y, y_room);
+    if constexpr (kByRegister<A, way>)
+      store_lanes<W>(o, [=](int j) { return F{}(lanes_at(p + j), lanes_at(q + j)); });
+    else
+      store_block<W>(o, [=](int j) { return F{}(p[j], q[j]); });
   };
   if (way == Way::Cheap && n == 1) {
     out[0] = R(F{}(number(a[0]), number(b[0])));
@@ -199,6 +242,7 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
     const A* x = sa ? a : splat<W>(ra, a[0]);
     const B* y = sb ? b : splat<W>(rb, b[0]);
     const int dx = sa * W, dy = sb * W;
+    GT_TWO_AT_ONCE
     for (; i + W <= n; i += W, x += dx, y += dy) block(out + i, x, y);
     if (i == n) return;
   }
@@ -244,9 +288,10 @@ void map3(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
     const B* y = sb ? b : splat<W>(rb, b[0]);
     const C* z = sc ? c : splat<W>(rc, c[0]);
     const int dx = sa * W, dy = sb * W, dz = sc * W;
+    GT_TWO_AT_ONCE
     for (; i + W <= n; i += W, x += dx, y += dy, z += dz) {
       R* o = out + i;
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int j = 0; j < W; ++j) o[j] = R(F{}(x[j], y[j], z[j]));
     }
   }
@@ -279,7 +324,7 @@ template <DtypeSet S, class G> constexpr void each_type(G g) {
 
 // Only functions with real results have vector variants.
 template <class R> constexpr Way way_of(Way way) {
-  return way == Way::Vector && !std::is_floating_point_v<R> ? Way::Single : way;
+  return way >= Way::Vector && !std::is_floating_point_v<R> ? Way::Single : way;
 }
 
 template <int arity, class F, class T, Way way> constexpr void set_loop(Elementwise& row) {
@@ -327,12 +372,12 @@ template <DtypeSet S, class F> constexpr Elementwise binary(const char* name, do
 template <DtypeSet S, class F> constexpr Elementwise ternary(const char* name, double cost, F) {
   return row<3, S, Way::Cheap, F>(name, cost);
 }
-// The same for functions that go through the C library or a long formula.
+// The same for elementary functions (math.h) and formulas of them, which take registers of floats as well.
 template <DtypeSet S, class F> constexpr Elementwise unary_math(const char* name, double cost, F) {
-  return row<1, S, Way::Vector, F>(name, cost);
+  return row<1, S, Way::Register, F>(name, cost);
 }
 template <DtypeSet S, class F> constexpr Elementwise binary_math(const char* name, double cost, F) {
-  return row<2, S, Way::Vector, F>(name, cost);
+  return row<2, S, Way::Register, F>(name, cost);
 }
 // The same for functions that only exist one by one.
 template <DtypeSet S, class F> constexpr Elementwise unary_single(const char* name, double cost, F) {

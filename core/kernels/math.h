@@ -13,6 +13,7 @@
 #include "double_trig.h"
 #include "explog.h"
 #include "hyperbolic.h"
+#include "lanes.h"
 #include "power.h"
 #include "tanherf.h"
 #include "trig.h"
@@ -32,9 +33,11 @@ GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
 #undef GT_REAL1
 #undef GT_REAL2
 
-        inline double exp_half_square(double x) {
-  return exp(-0.5 * x * x);
+        inline Floats sqrt(Floats x) {
+  return square_root(x);
 }
+inline Floats fabs(Floats x) { return size_of(x); }
+inline double exp_half_square(double x) { return exp(-0.5 * x * x); }
 
 // The C99 functions, reached without std::complex's templates: an out-of-line copy of those
 // would be shared between instruction sets.
@@ -90,10 +93,26 @@ template <class T> inline T sigmoid(T x) {
   else
     return 1 / (1 + exp(-x));
 }
-inline float softplus(float x) {
-  const float y = log1p_unit(exp_negative(-fabs(x)));
-  return x > 0 ? x + y : y;
+template <Real X> inline X softplus(X x) {
+  const X y = log1p_unit(exp_negative(-size_of(x)));
+  return pick(x > X(0), x + y, y);
 }
 inline double softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
 
+// What formulas of numbers need to be formulas of registers too: the type of their constants, choices.
+template <class T> using NumberIn = std::conditional_t<std::is_same_v<T, Floats>, float, T>;
+// x y, and 0 for any y where x is 0.
+template <class T> inline T product_from_0(T x, T y) {
+  if constexpr (std::is_same_v<T, Floats>)
+    return pick(x == 0, 0, x * y);
+  else
+    return is_zero(x) ? T(0) : mul(x, y);
+}
+
 }  // namespace gt::math
+
+namespace gt {
+
+inline math::Floats div(math::Floats x, math::Floats y) { return x / y; }
+
+}  // namespace gt

@@ -16,7 +16,7 @@ constexpr int kTile = 256;            // columns that are summed at a time
 // The first two sums of W lanes, added up in halves. In registers all the way: W is a constant.
 template <int W, class T> [[gnu::always_inline]] inline double fold(T* acc) {
   if constexpr (W > 2) {
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int j = 0; j < W / 2; ++j) acc[j] += acc[j + W / 2];
     return fold<W / 2>(acc);
   } else {
@@ -31,7 +31,7 @@ template <int W, class T, class F>
     double total = 0;
     if (n - first >= W) {
       alignas(64) T acc[W];
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int j = 0; j < W; ++j) acc[j] = f(first + j);
       total = fold<W>(acc);
       first += W;
@@ -53,7 +53,7 @@ template <class T, class F> [[gnu::always_inline]] inline double sum_of(int64_t 
     alignas(64) T acc[lanes] = {};
     const int64_t end = n - i > kChunk ? i + kChunk : i + (n - i) / lanes * lanes;
     for (; i < end; i += lanes) {
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int j = 0; j < lanes; ++j) acc[j] += f(i + j);
     }
     total += fold<lanes>(acc);
@@ -70,7 +70,7 @@ template <class T, class F>
     alignas(64) T a[lanes] = {}, b[lanes] = {};
     const int64_t end = n - i > kChunk ? i + kChunk : i + (n - i) / lanes * lanes;
     for (; i < end; i += lanes) {
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int j = 0; j < lanes; ++j) f(i + j, a[j], b[j]);
     }
     first += fold<lanes>(a), second += fold<lanes>(b);
@@ -101,13 +101,13 @@ template <class T> void rows(const RowNorm& a) {
       row_moments<T>(x, n, &mean, &squares);
       const T m = T(mean), s = T(1 / math::sqrt(squares / double(n) + a.epsilon));
       static_cast<T*>(a.mean)[r] = m, static_cast<T*>(a.rstd)[r] = s;
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - m) * s * scale[i] + offset[i];
     } else {
       const double squares = sum_of<T>(n, [=](int64_t i) { return x[i] * x[i]; });
       const T s = T(1 / math::sqrt(squares / double(n) + a.epsilon));
       static_cast<T*>(a.rstd)[r] = s;
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int64_t i = 0; i < n; ++i) out[i] = x[i] * s * scale[i];
     }
   }
@@ -130,7 +130,7 @@ template <class T> void rows_grad(const RowNormGrad& a) {
     const T along = T(dot * double(s) * double(s) * double(s) / double(n)),
             level = a.mean ? T(sum * double(s) / double(n)) : 0;
     if (goffset) {
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int64_t i = 0; i < n; ++i) {
         const T away = x[i] - m;
         gscale[i] += g[i] * away * s;
@@ -138,7 +138,7 @@ template <class T> void rows_grad(const RowNormGrad& a) {
         gx[i] = g[i] * scale[i] * s - level - away * along;
       }
     } else {
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int64_t i = 0; i < n; ++i) {
         const T away = x[i] - m;
         gscale[i] += g[i] * away * s;
@@ -160,7 +160,7 @@ template <class T, class F>
       alignas(64) T a[kTile], b[kTile];
       for (int j = 0; j < width; ++j) a[j] = b[j] = 0;
       for (int64_t r = r0; r < r1; ++r) {
-#pragma omp simd
+        GT_VECTOR_LOOP
         for (int j = 0; j < width; ++j) f(r * columns + c0 + j, c0 + j, a[j], b[j]);
       }
       for (int j = 0; j < width; ++j) first[c0 + j] += double(a[j]), second[c0 + j] += double(b[j]);
@@ -207,11 +207,11 @@ template <class T> void apply(const ColumnNorm& a) {
     const T* x = static_cast<const T*>(a.x) + r * a.columns;
     T* out = static_cast<T*>(a.out) + r * a.columns;
     if (a.step) {
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int64_t i = 0; i < a.columns; ++i) out[i] = (x[i] - p0[i]) * p1[i] + p2[i];
     } else {
       const T q0 = *p0, q1 = *p1, q2 = *p2;
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int64_t i = 0; i < a.columns; ++i) out[i] = (x[i] - q0) * q1 + q2;
     }
   }
@@ -223,11 +223,11 @@ template <class T> void apply_grad(const ColumnNorm& a) {
     const T *x = static_cast<const T*>(a.x) + r * a.columns, *g = static_cast<const T*>(a.g) + r * a.columns;
     T* out = static_cast<T*>(a.out) + r * a.columns;
     if (a.step) {
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int64_t i = 0; i < a.columns; ++i) out[i] = g[i] * p0[i] + (x[i] - p1[i]) * p2[i] + p3[i];
     } else {
       const T q0 = *p0, q1 = *p1, q2 = *p2, q3 = *p3;
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int64_t i = 0; i < a.columns; ++i) out[i] = g[i] * q0 + (x[i] - q1) * q2 + q3;
     }
   }

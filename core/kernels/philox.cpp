@@ -23,7 +23,7 @@ void generate(uint64_t key, uint64_t high, uint64_t low, int64_t groups, T* out,
     }
     uint32_t k0 = uint32_t(key), k1 = uint32_t(key >> 32);
     for (int round = 0; round < 10; ++round) {
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int j = 0; j < kLanes; ++j) {
         const uint64_t p0 = uint64_t(0xD2511F53u) * c0[j], p1 = uint64_t(0xCD9E8D57u) * c2[j];
         c0[j] = uint32_t(p1 >> 32) ^ c1[j] ^ k0;
@@ -35,7 +35,7 @@ void generate(uint64_t key, uint64_t high, uint64_t low, int64_t groups, T* out,
     }
     alignas(64) T last[4 * kLanes];
     T* to = groups - g >= kLanes ? out + 4 * g : last;
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int j = 0; j < kLanes; ++j)
       to[4 * j] = put(c0[j]), to[4 * j + 1] = put(c1[j]), to[4 * j + 2] = put(c2[j]),
              to[4 * j + 3] = put(c3[j]);
@@ -63,7 +63,7 @@ void dropout(uint64_t key, uint64_t high, uint64_t low, int64_t n, const T* x, T
     const int64_t count = n - i < block ? n - i : block;
     const uint64_t at = low + uint64_t(i / 4);
     uniform(key, high + (at < low), at, (count + 3) / 4, u);
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int64_t j = 0; j < count; ++j) out[i + j] = u[j] >= rate ? x[i + j] * factor : T(0);
   }
 }

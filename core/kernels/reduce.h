@@ -42,7 +42,7 @@ template <class F, class T> struct Reduce {
   // The W results so far, in registers all the way.
   template <int W> [[gnu::always_inline]] static inline A fold(A* acc) {
     if constexpr (W > kFew) {
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int j = 0; j < W / 2; ++j) acc[j] = F::combine(acc[j], acc[j + W / 2]);
       return fold<W / 2>(acc);
     } else {
@@ -60,11 +60,11 @@ template <class F, class T> struct Reduce {
     constexpr int half = W / 2;
     if constexpr (W > kFew) {
       if (n >= half) {
-#pragma omp simd
+        GT_VECTOR_LOOP
         for (int j = 0; j < half; ++j) acc[j] = F::combine(F::combine(acc[j], acc[j + half]), F::first(x[j]));
         return finish<half>(acc, x + half, n - half);
       }
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int j = 0; j < half; ++j) acc[j] = F::combine(acc[j], acc[j + half]);
       return finish<half>(acc, x, n);
     } else {
@@ -92,13 +92,13 @@ template <class F, class T> struct Reduce {
     }
     alignas(64) A acc[W];
     const A* p = load_block<W>(x, room);
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int j = 0; j < W; ++j) acc[j] = F::first(p[j]);
     int i = W;
     if constexpr (W == kLanes)
       for (; i + W <= n; i += W) {
         p = load_block<W>(x + i, room);
-#pragma omp simd
+        GT_VECTOR_LOOP
         for (int j = 0; j < W; ++j) acc[j] = F::combine(acc[j], F::first(p[j]));
       }
     return n == i ? fold<W>(acc) : finish<W>(acc, load(x + i, room, n - i), n - i);
@@ -174,14 +174,14 @@ template <class F, class T> struct Reduce {
     }
     alignas(64) A acc[kLanes], room[kIsHalf<T> ? kLanes : 1];
     const A* x = load_block<kLanes>(x_, room);
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int j = 0; j < kLanes; ++j) acc[j] = F::first(x[j]);
     for (int k = 1; k < kDepth; ++k) {
       x = load_block<kLanes>(x_ + k * kLanes, room);
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int j = 0; j < kLanes; ++j) acc[j] = F::combine(acc[j], F::first(x[j]));
     }
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int j = 0; j < kHeld; ++j)
       held[j] =
           F::combine(F::combine(acc[j], acc[j + kHeld]), F::combine(acc[j + 2 * kHeld], acc[j + 3 * kHeld]));
@@ -196,13 +196,13 @@ template <class F, class T> struct Reduce {
     for (int64_t k = 0; k < leaves; ++k) {
       full_leaf(held[depth], x + k * kLeaf);
       for (int64_t bits = k; bits & 1; bits >>= 1, --depth) {
-#pragma omp simd
+        GT_VECTOR_LOOP
         for (int j = 0; j < kHeld; ++j) held[depth - 1][j] = F::combine(held[depth - 1][j], held[depth][j]);
       }
       ++depth;
     }
     while (--depth > 0) {
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int j = 0; j < kHeld; ++j) held[depth - 1][j] = F::combine(held[depth - 1][j], held[depth][j]);
     }
     const A a = fold<kHeld>(held[0]);
@@ -211,7 +211,7 @@ template <class F, class T> struct Reduce {
   }
 
   [[gnu::noinline]] static void merge(A* acc, const A* other, int width) {
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int j = 0; j < width; ++j) acc[j] = F::combine(acc[j], other[j]);
   }
   // acc[j] = reduction of column j of `rows` rows, `stride` elements apart.
@@ -222,22 +222,22 @@ template <class F, class T> struct Reduce {
       for (; width >= kLanes; width -= kLanes, acc += kLanes, x += kLanes) {
         alignas(64) A lane[kLanes], block[kIsHalf<T> ? kLanes : 1];
         const A* p = load_block<kLanes>(x, block);
-#pragma omp simd
+        GT_VECTOR_LOOP
         for (int j = 0; j < kLanes; ++j) lane[j] = F::first(p[j]);
         for (int64_t r = 1; r < rows; ++r) {
           p = load_block<kLanes>(x + r * stride, block);
-#pragma omp simd
+          GT_VECTOR_LOOP
           for (int j = 0; j < kLanes; ++j) lane[j] = F::combine(lane[j], F::first(p[j]));
         }
-#pragma omp simd
+        GT_VECTOR_LOOP
         for (int j = 0; j < kLanes; ++j) acc[j] = lane[j];
       }
       const A* p = load(x, room, width);
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int j = 0; j < width; ++j) acc[j] = F::first(p[j]);
       for (int64_t r = 1; r < rows; ++r) {
         p = load(x + r * stride, room, width);
-#pragma omp simd
+        GT_VECTOR_LOOP
         for (int j = 0; j < width; ++j) acc[j] = F::combine(acc[j], F::first(p[j]));
       }
       return;

@@ -24,15 +24,15 @@ template <class T> struct Resampler {
   [[gnu::always_inline]] static inline void sum(T* out, const T* weights, int taps, const Line& line) {
     T s[W];
     const T* p = line(0);
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int i = 0; i < W; ++i) s[i] = weights[0] * p[i];
 #pragma GCC unroll 4
     for (int t = 1; t < (Taps ? Taps : taps); ++t) {
       p = line(t);
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int i = 0; i < W; ++i) s[i] += weights[t] * p[i];
     }
-#pragma omp simd
+    GT_VECTOR_LOOP
     for (int i = 0; i < W; ++i) out[i] = s[i];
   }
   // The same for n values.
@@ -112,7 +112,7 @@ template <class T> struct Resampler {
     for (int t = 0; t < taps; ++t) {
       T* out = static_cast<T*>(lines[t]);
       const T w = static_cast<const T*>(weights)[t];
-#pragma omp simd
+      GT_VECTOR_LOOP
       for (int64_t j = 0; j < n; ++j) out[j] += w * g[j];
     }
   }

@@ -24,12 +24,10 @@ template <class T> [[gnu::always_inline]] inline V<T> same_in_all(T x) { return 
 
 template <class T> [[gnu::always_inline]] inline T exp_of(T x) { return math::exp(x); }
 template <class T> [[gnu::always_inline]] inline V<T> exp_of(V<T> x) {
-#if GT_ISA_LEVEL == 4
-  if constexpr (std::is_same_v<T, float>) return math::exp(__m512(x));
-#endif
+  if constexpr (std::is_same_v<T, float>) return math::exp(math::Floats(x)).v;
   alignas(64) T y[kLanes<T>];
   store(y, x);
-#pragma omp simd
+  GT_VECTOR_LOOP
   for (int j = 0; j < kLanes<T>; ++j) y[j] = math::exp(y[j]);
   return load(y);
 }
@@ -197,7 +195,7 @@ template <class S> void log_softmax(S* out, const S* x, int64_t rows, int64_t n)
     if (n < kFew<T>) return in_float(out, x, rows * n, [=](float* o) { log_softmax(o, o, rows, n); });
   T largest[kSoftmaxBlock], sum[kSoftmaxBlock];
   exp_sums(x, rows, n, largest, sum);
-#pragma omp simd
+  GT_VECTOR_LOOP
   for (int64_t r = 0; r < rows; ++r) sum[r] = math::log(sum[r]);
   for (int64_t r = 0; r < rows; ++r, out += n, x += n)
     each_vector<T>(n, [=, m = largest[r], by = sum[r]](int64_t i, auto span) {

@@ -10,28 +10,13 @@ namespace gt {
 namespace {
 
 // Giles 2010, "Approximating the erfinv function": two polynomials in w = -log(1 - x^2).
-inline float erfinv(float x) {
-  const float w = -math::log((1 - x) * (1 + x));
-  const float u = w - 2.5f, v = math::sqrt(w) - 3;
-  float p = 2.81022636e-08f;
-  p = math::fused(p, u, 3.43273939e-07f);
-  p = math::fused(p, u, -3.5233877e-06f);
-  p = math::fused(p, u, -4.39150654e-06f);
-  p = math::fused(p, u, 0.00021858087f);
-  p = math::fused(p, u, -0.00125372503f);
-  p = math::fused(p, u, -0.00417768164f);
-  p = math::fused(p, u, 0.246640727f);
-  p = math::fused(p, u, 1.50140941f);
-  float q = -0.000200214257f;
-  q = math::fused(q, v, 0.000100950558f);
-  q = math::fused(q, v, 0.00134934322f);
-  q = math::fused(q, v, -0.00367342844f);
-  q = math::fused(q, v, 0.00573950773f);
-  q = math::fused(q, v, -0.0076224613f);
-  q = math::fused(q, v, 0.00943887047f);
-  q = math::fused(q, v, 1.00167406f);
-  q = math::fused(q, v, 2.83297682f);
-  return math::fabs(x) == 1 ? x * INFINITY : (w < 5 ? p : q) * x;
+template <math::Real X> GT_IN_PLACE X erfinv(X x) {
+  const X w = -math::log((1 - x) * (1 + x)), u = w - 2.5f, v = math::square_root(w) - 3;
+  const X p = math::horner(u, 1.50140941f, 0.246640727f, -0.00417768164f, -0.00125372503f, 0.00021858087f,
+                           -4.39150654e-06f, -3.5233877e-06f, 3.43273939e-07f, 2.81022636e-08f);
+  const X q = math::horner(v, 2.83297682f, 1.00167406f, 0.00943887047f, -0.0076224613f, 0.00573950773f,
+                           -0.00367342844f, 0.00134934322f, 0.000100950558f, -0.000200214257f);
+  return math::pick(math::size_of(x) == X(1), x * INFINITY, math::pick(w < X(5), p, q) * x);
 }
 
 // Wichura 1988, algorithm AS 241: the quantile of the normal distribution at a distance q from the middle,

@@ -1,7 +1,8 @@
 // Sine, cosine, tangent and their inverses of float without branches, to 2 units of the last place for every
-// float (tools/ulps.py). The coefficients are those of least largest relative error (tools/fit_kernels.py).
+// float (tests/native/float_check.cpp). The coefficients are those of least largest relative error
+// (tools/fit_kernels.py).
 #pragma once
-#include "fused.h"
+#include "explog.h"
 
 namespace gt::math {
 
@@ -10,77 +11,72 @@ namespace gt::math {
 // Beyond this, the multiple of pi to subtract has too many digits for `remainder`: far_sin and the others
 // follow.
 constexpr float kFarFrom = 1e5f;
-inline bool is_far(float x) { return size_of(x) > kFarFrom; }
+template <Real X> GT_IN_PLACE auto is_far(X x) { return size_of(x) > X(kFarFrom); }
 
 // x - k pi, where pi is the sum of three floats (Cody and Waite 1980, chapter 8). The first product is
-// subtracted exactly, since k is near x / pi; the others are rounded once.
+// subtracted exactly, since k is near x / pi; the others are rounded once. Without an instruction for that,
+// products of the 17 bits of k with 34 of pi are exact in double.
+template <Real X> GT_IN_PLACE X less_multiple_of_pi(X x, X k) {
 #if GT_HAS_FMA
-inline float less_multiple_of_pi(float x, float k) {
-  const float r = fused(k, -0x1.921fb6p+1f, x);
-  return fused(k, 0x1.ee59dap-49f, fused(k, 0x1.777a5cp-24f, r));
-}
-inline float less_multiple_of_half_pi(float x, float k, float& lost) {
-  const float first = fused(k, -0x1.921fb6p+0f, x), second = k * 0x1.777a5cp-25f;
-  const float r = first + second, b = r - first;  // Knuth's sum of two
-  lost = ((first - (r - b)) + (second - b)) + fused(k, 0x1.ee59dap-50f, fused(k, 0x1.777a5cp-25f, -second));
-  return r;
-}
+  return fused(k, 0x1.ee59dap-49f, fused(k, 0x1.777a5cp-24f, fused_from(k, 0x1.921fb6p+1f, x)));
 #else
-inline float less_multiple_of_pi(float x, float k) {  // k has 17 bits, the first constant 34
-  return float((double(x) - double(k) * 0x1.921fb544p+1) - double(k) * 0x1.0b4611a626331p-33);
-}
-inline float less_multiple_of_half_pi(float x, float k, float& lost) {
-  const double exact = (double(x) - double(k) * 0x1.921fb544p+0) - double(k) * 0x1.0b4611a626331p-34;
-  lost = float(exact - double(float(exact)));
-  return float(exact);
-}
+  const auto wide = widened(k);
+  return narrowed((widened(x) - wide * 0x1.921fb544p+1) - wide * 0x1.0b4611a626331p-33);
 #endif
-// sin(r) for |r| <= pi / 2.
-inline float sin_reduced(float r) {
-  const float q = r * r, q_lost = rounded_once(r, r, -q);
-  float p = 2.605182090e-06f;
-  p = fused(p, q, -1.980934612e-04f);
-  p = fused(p, q, 8.333062753e-03f);
-  p = rounded_once(p, q, -1.666665971e-01f);
-  return rounded_once(rounded_once(p, q, p * q_lost), r, r);
+}
+template <Real X> GT_IN_PLACE X less_multiple_of_half_pi(X x, X k, X& lost) {
+#if GT_HAS_FMA
+  const X first = fused_from(k, 0x1.921fb6p+0f, x), second = k * 0x1.777a5cp-25f, r = first + second;
+  // Where the second is the larger one, their sum is either exact or its rounding is not seen here.
+  lost = ((first - r) + second) + fused(k, 0x1.ee59dap-50f, fused_less(k, 0x1.777a5cp-25f, second));
+  return r;
+#else
+  const auto wide = widened(k);
+  const auto exact = (widened(x) - wide * 0x1.921fb544p+0) - wide * 0x1.0b4611a626331p-34;
+  const X r = narrowed(exact);
+  lost = narrowed(exact - widened(r));
+  return r;
+#endif
+}
+// sin(r) for |r| <= pi / 2. What rounding loses of r^2, or of r^3, counts.
+template <Real X> GT_IN_PLACE X sin_reduced(X r) {
+  const X q = r * r, p = horner(q, -1.666665971e-01f, 8.333062753e-03f, -1.980934612e-04f, 2.605182090e-06f);
+#if GT_HAS_FMA
+  return fused(fused(p, q, p * fused_less(r, r, q)), r, r);
+#else
+  const auto wide = widened(r);
+  return r + p * narrowed(wide * wide * wide);
+#endif
 }
 // Of |x| <= kFarFrom: (-1)^k sin(x - k pi), where adding 1.5 * 2^23 rounds to a whole k and leaves it in the
 // low bits.
-inline float near_sin(float x) {
-  const float shifted = fused(x, 0.318309886f, 0x1.8p23f), k = shifted - 0x1.8p23f;
-  const float s = sin_reduced(less_multiple_of_pi(x, k));
-  const float out = from_bits(bits_of(s) ^ (bits_of(shifted) << 31));
-  return x == 0 ? x : out;
+template <Real X> GT_IN_PLACE X near_sin(X x) {
+  const X shifted = fused(x, 0.318309886f, 0x1.8p23f), k = shifted - 0x1.8p23f;
+  const X s = sin_reduced(less_multiple_of_pi(x, k));
+  return pick(x == X(0), x, from_bits(bits_of(s) ^ (bits_of(shifted) << 31)));
 }
 // The same with k + 1/2: cos(x) = sin(x + pi / 2).
-inline float near_cos(float x) {
-  const float shifted = fused(size_of(x), 0.318309886f, 0.5f) + 0x1.8p23f, k = (shifted - 0x1.8p23f) - 0.5f;
-  const float s = sin_reduced(less_multiple_of_pi(size_of(x), k));
+template <Real X> GT_IN_PLACE X near_cos(X x) {
+  const X y = size_of(x), shifted = fused(y, 0.318309886f, 0.5f) + 0x1.8p23f,
+          k = (shifted - 0x1.8p23f) - 0.5f;
+  const X s = sin_reduced(less_multiple_of_pi(y, k));
   return from_bits(bits_of(s) ^ (bits_of(shifted) << 31));
 }
-// sin / cos, or -cos / sin, of r + lost for |r| <= pi / 4. What the quotient changes by for `lost` and for
-// what the cosine lost goes to the sine.
-inline float tan_reduced(float r, float lost, uint32_t k) {
-  const float q = r * r, q_lost = rounded_once(r, r, -q);
-  float s = -1.951201994e-04f;
-  s = fused(s, q, 8.332137018e-03f);
-  s = fused(s, q, -1.666665375e-01f);
-  float c = 2.442942969e-05f;
-  c = fused(c, q, -1.388728386e-03f);
-  c = fused(c, q, 4.166664556e-02f);
-  const float less = fused(c * q, q, -0.5f * q);
-  c = 1 + less;
-  const float c_lost = fused(-0.5f, q_lost, less - (c - 1));
-  const float change = fused(lost, 0.67f * q, lost) - c_lost * fused(r * 0.44f, q, r);
-  s = r + fused(s * q, r, change);
-  const uint32_t odd = 0u - (k & 1);
-  return chosen(odd, c, s) / from_bits(bits_of(chosen(odd, s, c)) ^ (odd & 0x80000000u));
+// tan(r + lost) for |r| <= pi / 4 as a sum of two, or -1 over it: there a step of Newton's takes the second
+// in.
+template <Real X> GT_IN_PLACE X tan_reduced(X r, X lost, BitsOf<X> k) {
+  const X q = r * r;
+  const X rest = fused(horner(q, 3.333314359e-01f, 1.333914250e-01f, 5.338243768e-02f, 2.453465201e-02f,
+                              2.949927468e-03f, 9.487323463e-03f),
+                       q * r, lost);
+  const X t = r + rest, v = -1 / t, e = fused(v, rest, fused(v, r, 1));
+  return pick((k & 1u) == BitsOf<X>(0u), t, fused(v, e, v));
 }
-inline float near_tan(float x) {
-  const float shifted = fused(x, 0.636619772f, 0x1.8p23f), k = shifted - 0x1.8p23f;
-  float lost;
-  const float r = less_multiple_of_half_pi(x, k, lost), out = tan_reduced(r, lost, bits_of(shifted));
-  return x == 0 ? x : out;
+template <Real X> GT_IN_PLACE X near_tan(X x) {
+  const X shifted = fused(x, 0.636619772f, 0x1.8p23f), k = shifted - 0x1.8p23f;
+  X lost;
+  const X r = less_multiple_of_half_pi(x, k, lost);
+  return pick(x == X(0), x, tan_reduced(r, lost, bits_of(shifted)));
 }
 
 // x less the nearest multiple k of pi / 2 for any finite x (Payne and Hanek 1983): x is a whole number of 24
@@ -134,76 +130,63 @@ inline float tan(float x) { return is_far(x) ? far_tan(x) : near_tan(x); }
 // ---- their inverses ------------------------------------------------------------------------
 
 // (asin(s) - s) / s for z = s^2 <= 1/4.
-inline float asin_rest(float z) {
-  float p = 4.216629639e-02f;
-  p = fused(p, z, 2.417952195e-02f);
-  p = fused(p, z, 4.547037557e-02f);
-  p = fused(p, z, 7.495297492e-02f);
-  p = fused(p, z, 1.666675210e-01f);
-  return p * z;
+template <Real X> GT_IN_PLACE X asin_rest(X z) {
+  return z * by_halves(z, z * z, 1.666675210e-01f, 7.495297492e-02f, 4.547037557e-02f, 2.417952195e-02f,
+                       4.216629639e-02f);
 }
 // Above 1/2: asin(y) = pi / 2 - 2 asin(sqrt((1 - y) / 2)). The square root of what is negative makes NaN
 // beyond 1.
-inline float asin(float x) {
-  const float y = size_of(x), z_outer = fused(y, -0.5f, 0.5f);
-  const bool inner = y < 0.5f;
-  const float z = inner ? y * y : z_outer, s = inner ? y : __builtin_sqrtf(z_outer);
-  const float rest = asin_rest(z);
-  const float low = fused(rest, s, s);
-  const float high = fused(s, -2, 0x1.921fb6p+0f) + fused(rest * s, -2, -0x1.777a5cp-25f);
-  const float out = with_sign_of(x, inner ? low : high);
-  return y <= 1 ? out : __builtin_nanf("");
+template <Real X> GT_IN_PLACE X asin(X x) {
+  const X y = size_of(x), z_outer = fused_from(y, 0.5f, 0.5f);
+  const auto inner = y < X(0.5f);
+  const X z = pick(inner, y * y, z_outer), s = pick(inner, y, square_root(z_outer));
+  const X rest = asin_rest(z);
+  const X low = fused(rest, s, s);
+  const X high = fused_from(s, 2, 0x1.921fb6p+0f) + fused_from(rest * s, 2, -0x1.777a5cp-25f);
+  return with_sign_of(x, pick(inner, low, high));
 }
-inline float acos(float x) {
-  const float y = size_of(x), z_outer = fused(y, -0.5f, 0.5f);
-  const bool inner = y < 0.5f;
-  const float z = inner ? y * y : z_outer, s = inner ? x : __builtin_sqrtf(z_outer);
-  const float rest = asin_rest(z);
-  const float middle = (0x1.921fb6p+0f - s) - fused(rest, s, 0x1.777a5cp-25f);
-  const float twice = 2 * fused(rest, s, s);
-  const float low = fused(s, -2, 0x1.921fb6p+1f) - fused(rest * s, 2, 0x1.777a5cp-24f);
-  const float out = inner ? middle : x < 0 ? low : twice;
-  return y <= 1 ? out : __builtin_nanf("");
+template <Real X> GT_IN_PLACE X acos(X x) {
+  const X y = size_of(x), z_outer = fused_from(y, 0.5f, 0.5f);
+  const auto inner = y < X(0.5f);
+  const X z = pick(inner, y * y, z_outer), s = pick(inner, x, square_root(z_outer));
+  const X rest = asin_rest(z) * s;
+  const X middle = (0x1.921fb6p+0f - s) - (rest + 0x1.777a5cp-25f);
+  const X low = fused_from(s, 2, 0x1.921fb6p+1f) - fused(rest, 2, 0x1.777a5cp-24f);
+  return pick(inner, middle, pick(x < X(0), low, 2 * (rest + s)));
 }
 
 // (atan(r) - r) / r for q = r^2 <= 1.
-inline float atan_rest(float q) {
-  float p = 2.920691855e-03f;
-  p = fused(p, q, -1.636792719e-02f);
-  p = fused(p, q, 4.321185872e-02f);
-  p = fused(p, q, -7.552213967e-02f);
-  p = fused(p, q, 1.066600457e-01f);
-  p = fused(p, q, -1.421105564e-01f);
-  p = fused(p, q, 1.999377310e-01f);
-  p = fused(p, q, -3.333315253e-01f);
-  return p * q;
+template <Real X> GT_IN_PLACE X atan_rest(X q) {
+  const X low = horner(q, -3.333315253e-01f, 1.999377310e-01f, -1.421105564e-01f, 1.066600457e-01f);
+  const X high = horner(q, -7.552213967e-02f, 4.321185872e-02f, -1.636792719e-02f, 2.920691855e-03f),
+          square = q * q;
+  return q * fused(high, square * square, low);
 }
 // Above 1: pi / 2 - atan(1 / x).
-inline float atan(float x) {
-  const float y = size_of(x);
-  const bool outer = y > 1;
-  const float r = outer ? -1 / y : y;
-  const float rest = atan_rest(r * r) * r;
-  const float out = outer ? (0x1.921fb6p+0f + r) + (rest - 0x1.777a5cp-25f) : r + rest;
-  return with_sign_of(x, out);
+template <Real X> GT_IN_PLACE X atan(X x) {
+  const X y = size_of(x);
+  const auto outer = y > X(1);
+  const X r = pick(outer, -1 / y, y), rest = fused(atan_rest(r * r), r, only_if(outer, X(-0x1.777a5cp-25f)));
+  return with_sign_of(x, (only_if(outer, X(0x1.921fb6p+0f)) + r) + rest);
 }
 // The angle's size is a + b r', with r the smaller of |x| and |y| over the larger. As C99 has it, zeros and
 // infinities have directions too.
-inline float atan2(float y, float x) {
-  const float ax = size_of(x), ay = size_of(y);
-  const bool steep = ay > ax, left = bits_of(x) >> 31;
-  const float top = steep ? ax : ay, bottom = steep ? ay : ax;
-  float r = top / bottom;
-  r = bottom == 0 ? 0 : r;
-  r = top == __builtin_inff() ? 1 : r;
-  const float rest = atan_rest(r * r) * r;
+template <Real X> GT_IN_PLACE X atan2(X y, X x) {
+  const X ax = size_of(x), ay = size_of(y);
+  const auto steep = ay > ax;
+  const BitsOf<X> left = signed_shift(bits_of(x), 31);  // all ones, or 0
+  const X top = pick(steep, ax, ay), bottom = pick(steep, ay, ax);
+  X r = top / bottom;
+  r = pick(bottom == X(0), X(0), r);
+  r = pick(top == X(__builtin_inff()), X(1), r);
   // Steep: pi / 2 -+ atan(r); else to the left pi - atan(r), to the right atan(r).
-  const float base = steep ? 0x1.921fb6p+0f : left ? 0x1.921fb6p+1f : 0.0f;
-  const float base_low = steep ? -0x1.777a5cp-25f : left ? -0x1.777a5cp-24f : 0.0f;
-  const uint32_t flip = (steep != left) ? 0x80000000u : 0u;
-  const float part = from_bits(bits_of(r) ^ flip), part_rest = from_bits(bits_of(rest) ^ flip);
-  const float out = (base + part) + (part_rest + base_low);
-  return ax != ax || ay != ay ? __builtin_nanf("") : with_sign_of(y, size_of(out));
+  const X other = from_bits(left & bits_of(X(0x1.921fb6p+1f)));
+  const X other_low = from_bits(left & bits_of(X(-0x1.777a5cp-24f)));
+  const X base = pick(steep, X(0x1.921fb6p+0f), other), low = pick(steep, X(-0x1.777a5cp-25f), other_low);
+  const X turned = pick(steep, -r, r);
+  const X part = from_bits(bits_of(turned) ^ (left & 0x80000000u));
+  const X out = (base + part) + fused(atan_rest(r * r), part, low);
+  return pick((ax != ax) | (ay != ay), X(__builtin_nanf("")), with_sign_of(y, size_of(out)));
 }
 
 }  // namespace gt::math

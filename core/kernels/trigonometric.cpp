@@ -13,7 +13,7 @@ constexpr DtypeSet S = kFloat | kComplex;
   struct Name {                                                             \
     template <class X> auto operator()(X x) const { return math::name(x); } \
     template <class X> static X near(X x) { return math::near_##name(x); }  \
-    template <class X> static bool is_far(X x) { return math::is_far(x); }  \
+    template <class X> static auto is_far(X x) { return math::is_far(x); }  \
   };
 GT_OF_NEAR(Sin, sin)
 GT_OF_NEAR(Cos, cos)

@@ -79,7 +79,7 @@ using Floats = V<float>;
 inline Floats root(Floats x_) {
   alignas(kVectorBytes) float x[kLanes<float>];
   std::memcpy(x, &x_, sizeof x);
-#pragma omp simd
+  GT_VECTOR_LOOP
   for (int j = 0; j < kLanes<float>; ++j) x[j] = __builtin_sqrtf(x[j]);
   return load<float>(x);
 }

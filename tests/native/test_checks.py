@@ -36,3 +36,14 @@ def test_functions_of_double(level):
     environment = {**os.environ, "GRADTAPE_ISA": level}
     done = subprocess.run([*built[:1], "100000"], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_functions_of_float():
+    """A sample of what `float_check` looks at, which is every float; on all levels that the processor has."""
+    version = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    built = list(_ROOT.glob(f"build/{version}-*/tests/native/float_check"))
+    if not built:
+        pytest.skip("this core was built without its checks")
+    done = subprocess.run([*built[:1], "1024"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert done.stdout.count("ulp") % 21 == 0 and done.stdout
