@@ -8,8 +8,8 @@ namespace gt {
 namespace {
 
 // Phi, the distribution of a standard normal: from its tail, which keeps its digits where 1 + erf loses them.
-inline double normal_below(double x) { return math::erfc(x * -0.70710678118654752440) / 2; }
-inline double normal_below(double x, double) { return normal_below(x); }
+using math::normal_below;
+template <class D> inline D normal_below(D x, D) { return math::normal_below(x); }
 // Phi(-|x|) = exp(-x^2 / 2) t Q(t) to 3 eps, after Shepherd and Laframboise 1981; tools/fit_kernels.py fits
 // Q.
 inline float normal_below(float x, float power) {  // power = exp(-x^2 / 2)
@@ -28,18 +28,20 @@ inline float normal_below(float x, float power) {  // power = exp(-x^2 / 2)
 }
 inline float normal_below(float x) { return normal_below(x, math::exp_half_square(x)); }
 // 0.5 (1 + tanh u) = sigmoid(2u).
-template <class T> inline T gelu_tanh(T x) {
+template <class X> inline X gelu_tanh(X x) {
+  using T = math::NumberIn<X>;
   return x * math::sigmoid(x * (T(1.5957691216057307117) + T(0.071354816272600251353) * x * x));
 }
 
 constexpr double kAlpha = 1.6732632423543772848, kScale = 1.0507009873554804934;  // Klambauer et al. 2017
 
 constexpr Elementwise table[] = {
-    unary_math<kFloat>("elu", 0.6, [](auto x) { return x < 0 ? math::expm1(x < 0 ? x : 0) : x; }),
+    unary_math<kFloat>("elu", 0.6, [](auto x) { return math::pick(x < 0, math::expm1(math::pick(x < 0, x, decltype(x){})), x); }),
     unary_math<kFloat>("selu", 0.6,
                        [](auto x) {
-                         using T = decltype(x);
-                         return x < 0 ? T(kScale * kAlpha) * math::expm1(x < 0 ? x : 0) : T(kScale) * x;
+                         using T = math::NumberIn<decltype(x)>;
+                         const auto below = T(kScale * kAlpha) * math::expm1(math::pick(x < 0, x, decltype(x){}));
+                         return math::pick(x < 0, below, T(kScale) * x);
                        }),
     unary_math<kFloat>("softplus", 1, [](auto x) { return math::softplus(x); }),
     unary_math<kFloat>("softsign", 0.3, [](auto x) { return x / (1 + math::fabs(x)); }),
@@ -47,8 +49,8 @@ constexpr Elementwise table[] = {
     unary_math<kFloat>("gelu", 1, [](auto x) { return x * normal_below(x); }),
     unary_math<kFloat>("gelu_slope", 1.5,
                        [](auto x) {
-                         using T = decltype(x);
-                         const T power = math::exp_half_square(x);
+                         using T = math::NumberIn<decltype(x)>;
+                         const auto power = math::exp_half_square(x);
                          return normal_below(x, power) + x * (power * T(0.39894228040143267794));
                        }),
     unary_math<kFloat>("gelu_tanh", 0.6, [](auto x) { return gelu_tanh(x); }),
@@ -56,9 +58,9 @@ constexpr Elementwise table[] = {
     binary<kFloat>("tanh_grad", 0.2, [](auto out, auto g) { return g * (1 - out * out); }),
     binary<kFloat>("sigmoid_grad", 0.2, [](auto out, auto g) { return g * (out * (1 - out)); }),
     // max(x, 0) - x z + log(1 + exp(-|x|)): the loss of logit x at label z, without cancellation.
-    binary<kFloat>(
+    binary_math<kFloat>(
         "sigmoid_xent", 1.2,
-        [](auto x, auto z) { return (x > 0 ? x : decltype(x)(0)) - x * z + math::softplus(-math::fabs(x)); }),
+        [](auto x, auto z) { return math::pick(x > 0, x, decltype(x){}) - x * z + math::softplus(-math::fabs(x)); }),
     binary<kFloat>("relu_grad", 0.2, [](auto out, auto g) { return out > 0 ? g : 0; }),
 };
 

@@ -40,9 +40,9 @@ template <class T> void pow_loop(void* out, const void* const* in, const uint8_t
   constexpr auto cube = [](T x) { return x * x * x; };
   constexpr auto inverse = [](T x) { return 1 / x; };
   constexpr auto root = [](T x) { return x == -T(INFINITY) ? T(INFINITY) : math::sqrt(x + 0); };
-  constexpr auto any = [](T a, T b) { return math::pow(a, b); };
+  constexpr auto any = [](auto a, auto b) { return math::pow(a, b); };
   if (step[1] || n == 1)
-    map2<decltype(any), T, T, T, Way::Vector>(out, in, step, n);
+    map2<decltype(any), T, T, T, Way::Register>(out, in, step, n);
   else if (y == 2)
     map1<decltype(square), T, T, Way::Cheap>(out, in, step, n);
   else if (y == 3)
@@ -52,7 +52,7 @@ template <class T> void pow_loop(void* out, const void* const* in, const uint8_t
   else if (y == T(0.5))
     map1<decltype(root), T, T, Way::Vector>(out, in, step, n);
   else
-    map2<decltype(any), T, T, T, Way::Vector>(out, in, step, n);
+    map2<decltype(any), T, T, T, Way::Register>(out, in, step, n);
 }
 constexpr Elementwise pow_row() {
   Elementwise r = binary_math<kInt | kComplex>("pow", 2, [](auto x, auto y) { return power(x, y); });
@@ -86,9 +86,9 @@ constexpr Elementwise table[] = {
     binary<set_of(Dtype::F32) | set_of(Dtype::F64)>("nextafter", 2,
                                                     [](auto x, auto y) { return math::nextafter(x, y); }),
     rounded_in_half<RoundedXLogY>(binary_math<kFloat | kComplex>(
-        "xlogy", 0.5, [](auto x, auto y) { return is_zero(x) ? decltype(x)(0) : mul(x, math::log(y)); })),
+        "xlogy", 0.5, [](auto x, auto y) { return math::product_from_0(x, math::log(y)); })),
     rounded_in_half<RoundedXLog1pY>(binary_math<kFloat | kComplex>(
-        "xlog1py", 0.7, [](auto x, auto y) { return is_zero(x) ? decltype(x)(0) : mul(x, math::log1p(y)); })),
+        "xlog1py", 0.7, [](auto x, auto y) { return math::product_from_0(x, math::log1p(y)); })),
 };
 
 }  // namespace

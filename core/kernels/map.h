@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "double_base.h"
 #include "halves.h"
 #include "loops.h"
 
@@ -19,6 +20,7 @@ enum class Way {
   Cheap,   // a few instructions: what does not fill a block is done one by one
   Vector,  // long formulas, or vector functions of the C library, which differ from its scalar ones in the
            // last bit: the tail is filled up with copies and goes through the same vector code
+  Register,  // the same, and where the elements are double, f is called with a register of them
   Single,  // no vector code exists: one by one throughout
 };
 
@@ -100,6 +102,14 @@ template <int N, class F, class T> [[gnu::always_inline]] inline bool any_far(co
   return far != 0;
 }
 
+template <class A, Way way>
+constexpr bool kByRegister = way == Way::Register && std::is_same_v<A, double>;
+// A block of doubles through F. Nothing is called on the way but what the functions say is rare.
+template <class F, int N, class... X> [[gnu::flatten]] inline void by_register(double* out, const X*... x) {
+  constexpr int L = math::kDoubles;
+  GT_EACH(j, N / L) math::store_doubles(out + j * L, F{}(math::load_doubles(x + j * L)...));
+}
+
 template <class F, class R, class A, Way way>
 void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   static constexpr int W = kSpan<R, A>;
@@ -108,7 +118,9 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   auto block = [](R* o, const A* x) {
     [[maybe_unused]] alignas(64) Wider<A> room[kIsHalf<A> ? W : 1];
     const Wider<A>* p = load_block<W>(x, room);
-    if constexpr (OfRegister<F, A>) {
+    if constexpr (kByRegister<A, way>) {
+      by_register<F, W>(o, p);
+    } else if constexpr (OfRegister<F, A>) {
       alignas(64) float y[W];
       for (int j = 0; j < W; j += 16) _mm512_store_ps(y + j, F::in_register(_mm512_loadu_ps(p + j)));
       store_block<W>(o, [&y](int j) { return y[j]; });
@@ -167,8 +179,13 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   auto block = [](R* o, const A* x, const B* y) {
     [[maybe_unused]] alignas(64) Wider<A> x_room[kIsHalf<A> ? W : 1];
     [[maybe_unused]] alignas(64) Wider<B> y_room[kIsHalf<B> ? W : 1];
-    store_block<W>(
-        o, [p = load_block<W>(x, x_room), q = load_block<W>(y, y_room)](int j) { return F{}(p[j], q[j]); });
+    const Wider<A>* p = load_block<W>(x, x_room);
+    const Wider<B>* q = load_block<W>(y, y_room);
+    if constexpr (kByRegister<A, way>) {
+      by_register<F, W>(o, p, q);
+    } else {
+      store_block<W>(o, [p, q](int j) { return F{}(p[j], q[j]); });
+    }
   };
   if (way == Way::Cheap && n == 1) {
     out[0] = R(F{}(number(a[0]), number(b[0])));
@@ -269,7 +286,7 @@ template <DtypeSet S, class G> constexpr void each_type(G g) {
 
 // Only functions with real results have vector variants.
 template <class R> constexpr Way way_of(Way way) {
-  return way == Way::Vector && !std::is_floating_point_v<R> ? Way::Single : way;
+  return way >= Way::Vector && !std::is_floating_point_v<R> ? Way::Single : way;
 }
 
 template <int arity, class F, class T, Way way> constexpr void set_loop(Elementwise& row) {
@@ -317,12 +334,12 @@ template <DtypeSet S, class F> constexpr Elementwise binary(const char* name, do
 template <DtypeSet S, class F> constexpr Elementwise ternary(const char* name, double cost, F) {
   return row<3, S, Way::Cheap, F>(name, cost);
 }
-// The same for functions that go through the C library or a long formula.
+// The same for elementary functions (math.h) and formulas of them, which take registers of doubles as well.
 template <DtypeSet S, class F> constexpr Elementwise unary_math(const char* name, double cost, F) {
-  return row<1, S, Way::Vector, F>(name, cost);
+  return row<1, S, Way::Register, F>(name, cost);
 }
 template <DtypeSet S, class F> constexpr Elementwise binary_math(const char* name, double cost, F) {
-  return row<2, S, Way::Vector, F>(name, cost);
+  return row<2, S, Way::Register, F>(name, cost);
 }
 // The same for functions that only exist one by one.
 template <DtypeSet S, class F> constexpr Elementwise unary_single(const char* name, double cost, F) {
