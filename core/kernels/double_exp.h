@@ -28,9 +28,11 @@ GT_INLINE Doubles late_remainder(Doubles x, Doubles& shifted) {
 }
 // exp(r), to 2^-57 of it.
 GT_INLINE Doubles exp_small(Doubles r) {
-  return polynomial(r, 1.0, 1.0, 0x1.000000000000cp-1, 0x1.555555555555cp-3, 0x1.555555554fdedp-5,
-                    0x1.111111110e9e6p-7, 0x1.6c16c1860fabep-10, 0x1.a01a01b450fe4p-13, 0x1.a019959d9650ap-16,
-                    0x1.71ddee4e45516p-19, 0x1.28b115aeea0bap-22, 0x1.af6ec62e5ab79p-26);
+  const Doubles p = polynomial(
+      r, 0x1.000000000000cp-1, 0x1.555555555555cp-3, 0x1.555555554fdedp-5, 0x1.111111110e9e6p-7,
+      0x1.6c16c1860fabep-10, 0x1.a01a01b450fe4p-13, 0x1.a019959d9650ap-16, 0x1.71ddee4e45516p-19,
+      0x1.28b115aeea0bap-22, 0x1.af6ec62e5ab79p-26);
+  return 1 + fused(p, r * r, r);
 }
 // 2^k x for a k that kWhole was added to; x and the result are normal numbers.
 GT_INLINE Doubles scaled(Doubles x, Doubles shifted) { return of_bits(bits_of(x) + (bits_of(shifted) << 52)); }
@@ -132,7 +134,8 @@ GT_RARE Doubles cosh_anywhere(Doubles x) {
   const Doubles y = at_most(size_of(x), 711);
   Doubles shifted;
   const Doubles e = exp_small(exp_remainder(y, shifted));
-  const Doubles h = of_bits(bits_of(0.125 * e) + (bits_of(shifted) << 52));
+  const TwoFactors f = factors_of(shifted);
+  const Doubles h = 0.125 * e * f.first * f.second;
   return 4 * (h + 0.015625 / h);
 }
 GT_INLINE Doubles cosh(Doubles x) {

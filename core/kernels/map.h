@@ -334,6 +334,10 @@ template <DtypeSet S, class F> constexpr Elementwise binary(const char* name, do
 template <DtypeSet S, class F> constexpr Elementwise ternary(const char* name, double cost, F) {
   return row<3, S, Way::Cheap, F>(name, cost);
 }
+// The same where compilers have vector code of their own for all it takes.
+template <DtypeSet S, class F> constexpr Elementwise unary_vector(const char* name, double cost, F) {
+  return row<1, S, Way::Vector, F>(name, cost);
+}
 // The same for elementary functions (math.h) and formulas of them, which take registers of doubles as well.
 template <DtypeSet S, class F> constexpr Elementwise unary_math(const char* name, double cost, F) {
   return row<1, S, Way::Register, F>(name, cost);
