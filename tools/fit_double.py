@@ -192,7 +192,7 @@ ERF_TABLE_HEAD = """\
 // the slope of erf. The points are those where erf(x) is a double to 8 digits more (Gal, "Computing elementary
 // functions: a new approach for achieving high accuracy and good performance", 1986). Written by
 // `python tools/fit_double.py erf_table`.
-extern "C" const double gradtape_erf_table[385][4];
+extern "C" [[gnu::visibility("hidden")]] const double gradtape_erf_table[385][4];
 const double gradtape_erf_table[385][4] = {
 """
 

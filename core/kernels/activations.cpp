@@ -36,11 +36,14 @@ template <class X> inline X gelu_tanh(X x) {
 constexpr double kAlpha = 1.6732632423543772848, kScale = 1.0507009873554804934;  // Klambauer et al. 2017
 
 constexpr Elementwise table[] = {
-    unary_math<kFloat>("elu", 0.6, [](auto x) { return math::pick(x < 0, math::expm1(math::pick(x < 0, x, decltype(x){})), x); }),
+    unary_math<kFloat>(
+        "elu", 0.6,
+        [](auto x) { return math::pick(x < 0, math::expm1(math::pick(x < 0, x, decltype(x){})), x); }),
     unary_math<kFloat>("selu", 0.6,
                        [](auto x) {
                          using T = math::NumberIn<decltype(x)>;
-                         const auto below = T(kScale * kAlpha) * math::expm1(math::pick(x < 0, x, decltype(x){}));
+                         const auto below =
+                             T(kScale * kAlpha) * math::expm1(math::pick(x < 0, x, decltype(x){}));
                          return math::pick(x < 0, below, T(kScale) * x);
                        }),
     unary_math<kFloat>("softplus", 1, [](auto x) { return math::softplus(x); }),
@@ -58,9 +61,10 @@ constexpr Elementwise table[] = {
     binary<kFloat>("tanh_grad", 0.2, [](auto out, auto g) { return g * (1 - out * out); }),
     binary<kFloat>("sigmoid_grad", 0.2, [](auto out, auto g) { return g * (out * (1 - out)); }),
     // max(x, 0) - x z + log(1 + exp(-|x|)): the loss of logit x at label z, without cancellation.
-    binary_math<kFloat>(
-        "sigmoid_xent", 1.2,
-        [](auto x, auto z) { return math::pick(x > 0, x, decltype(x){}) - x * z + math::softplus(-math::fabs(x)); }),
+    binary_math<kFloat>("sigmoid_xent", 1.2,
+                        [](auto x, auto z) {
+                          return math::pick(x > 0, x, decltype(x){}) - x * z + math::softplus(-math::fabs(x));
+                        }),
     binary<kFloat>("relu_grad", 0.2, [](auto out, auto g) { return out > 0 ? g : 0; }),
 };
 

@@ -8,28 +8,29 @@
 #include "double_base.h"
 #include "double_exp.h"
 
-extern "C" const double gradtape_erf_table[385][4];
+extern "C" [[gnu::visibility("hidden")]] const double gradtape_erf_table[385][4];
 
 namespace gt::math {
 
 constexpr double kErfNear = 6;
 
-struct ErfRow {
-  Doubles x, erf, erfc, slope;
-};
+template <int N> struct ErfRow { Doubles<N> x, erf, erfc, slope; };
 // The rows nearest to 0 <= y <= 6.
-GT_INLINE ErfRow erf_rows(Doubles y) {
-  const Bits row = bits_of(y + 0x1.8p46) & 0x1ff;
-  alignas(kVectorBytes) uint64_t rows[kDoubles];
-  GT_EACH(k, kRegisters) store(rows + k * kInRegister, V<uint64_t>(row.at[k]));
+template <int N> GT_INLINE ErfRow<N> erf_rows(Doubles<N> y) {
+  const Bits<N> row = bits_of(y + 0x1.8p46) & 0x1ff;
+  alignas(kVectorBytes) uint64_t rows[N * kInRegister];
+  GT_EACH(k, N) store(rows + k * kInRegister, V<uint64_t>(row.at[k]));
   // Through memory, where compilers would move numbers out of a register one by one.
   __asm__("" : "+m"(rows));
-  ErfRow out;
-  GT_EACH(k, kRegisters) {
-    auto at = [&](int j) __attribute__((always_inline)) { return gradtape_erf_table[rows[k * kInRegister + j]]; };
+  ErfRow<N> out;
+  GT_EACH(k, N) {
+    auto at = [&](int j) __attribute__((always_inline)) {
+      return gradtape_erf_table[rows[k * kInRegister + j]];
+    };
 #if GT_ISA_LEVEL == 4
     auto two = [&](int j) __attribute__((always_inline)) {
-      return _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(at(j))), _mm256_loadu_pd(at(j + 4)), 1);
+      return _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(at(j))), _mm256_loadu_pd(at(j + 4)),
+                                1);
     };
     const __m512d a = two(0), b = two(1), c = two(2), d = two(3);
     const __m512d even = _mm512_unpacklo_pd(a, b), odd = _mm512_unpackhi_pd(a, b);
@@ -62,76 +63,77 @@ GT_INLINE ErfRow erf_rows(Doubles y) {
 
 // What the integral grows by from x0 to x0 + h, |h| <= 1/128. Beside erf, terms that count for large x0 only
 // vanish.
-template <bool beside_erf> GT_INLINE Doubles erf_step(const ErfRow& row, Doubles h) {
-  const Doubles w = h * fused(h, 0.25, row.x), m = fused(h, 0.5, row.x), mm = m * m, z = h * h;
-  Doubles e, last;
+template <bool beside_erf, int N> GT_INLINE Doubles<N> erf_step(const ErfRow<N>& row, Doubles<N> h) {
+  const Doubles<N> w = h * fused(h, 0.25, row.x), m = fused(h, 0.5, row.x), mm = m * m, z = h * h;
+  Doubles<N> e, last;
   if constexpr (beside_erf) {
     e = polynomial(w, -1.0, 0.5, -1.0 / 6, 1.0 / 24, -1.0 / 120);
-    last = all(-1.0 / 2688);
+    last = all<N>(-1.0 / 2688);
   } else {
     e = polynomial(w, -1.0, 0.5, -1.0 / 6, 1.0 / 24, -1.0 / 120, 1.0 / 720, -1.0 / 5040, 1.0 / 40320);
     last = fused(fused(fused(mm, 1.0 / 5040, -1.0 / 672), mm, 1.0 / 448), mm, -1.0 / 2688);
   }
   e = e * w;
-  const Doubles middle = fused(fused(mm, 1.0 / 120, -1.0 / 40), mm, 1.0 / 160);
-  const Doubles s = z * fused(fused(last, z, middle), z, fused(mm, 1.0 / 6, -1.0 / 12));
-  const Doubles first = row.slope * h;
+  const Doubles<N> middle = fused(fused(mm, 1.0 / 120, -1.0 / 40), mm, 1.0 / 160);
+  const Doubles<N> s = z * fused(fused(last, z, middle), z, fused(mm, 1.0 / 6, -1.0 / 12));
+  const Doubles<N> first = row.slope * h;
   return fused(first, fused(e, s, e + s), first);
 }
 
-GT_INLINE Doubles erf_near(Doubles x, Doubles y) {
-  const ErfRow row = erf_rows(y);
+template <int N> GT_INLINE Doubles<N> erf_near(Doubles<N> x, Doubles<N> y) {
+  const ErfRow<N> row = erf_rows(y);
   return with_sign_of(x, row.erf + erf_step<true>(row, y - row.x));
 }
-GT_RARE Doubles erf_anywhere(Doubles x) {
-  const Doubles y = size_of(x);
+template <int N> GT_RARE Doubles<N> erf_anywhere(Doubles<N> x) {
+  const Doubles<N> y = size_of(x);
   return pick(x == x, erf_near(x, pick(y < kErfNear, y, kErfNear)), x);
 }
-GT_INLINE Doubles erf(Doubles x) {
+template <int N> GT_INLINE Doubles<N> erf(Doubles<N> x) {
   if (any(beyond(x, kErfNear))) [[unlikely]]
     return erf_anywhere(x);
   return erf_near(x, size_of(x));
 }
 
 // exp(-(y^2 + less)) w: the square as a pair, so that its digits beyond a double count.
-GT_INLINE Doubles exp_of_square(Doubles y, Doubles less, Doubles w) {
-  const Pair square = two_product(y, y);
-  Doubles shifted;
-  const Doubles p = expm1_small(exp_remainder(-square.hi, shifted) - (square.lo + less));
-  const TwoFactors f = factors_of(shifted);
+template <int N> GT_INLINE Doubles<N> exp_of_square(Doubles<N> y, Doubles<N> less, Doubles<N> w) {
+  const Pair<N> square = two_product(y, y);
+  Doubles<N> shifted;
+  const Doubles<N> p = expm1_small(exp_remainder(-square.hi, shifted) - (square.lo + less));
+  const TwoFactors<N> f = factors_of(shifted);
   return fused(p, w, w) * f.first * f.second;
 }
 // erfc(x) for |x| = y + rest <= 6.
-GT_INLINE Doubles erfc_near(Doubles x, Doubles y, Doubles rest) {
-  const ErfRow row = erf_rows(y);
-  const Doubles step = erf_step<false>(row, (y - row.x) + rest);
-  const Mask left = x < 0;
-  return pick(left, 1.0, 0.0) + (pick(left, row.erf, row.erfc) + of_bits(bits_of(step) ^ (~bits_of(x) & kSignBit)));
+template <int N> GT_INLINE Doubles<N> erfc_near(Doubles<N> x, Doubles<N> y, Doubles<N> rest) {
+  const ErfRow<N> row = erf_rows(y);
+  const Doubles<N> step = erf_step<false>(row, (y - row.x) + rest);
+  const Mask<N> left = x < 0;
+  return pick(left, 1.0, 0.0) +
+         (pick(left, row.erf, row.erfc) + of_bits(bits_of(step) ^ (~bits_of(x) & kSignBit)));
 }
-GT_RARE Doubles erfc_anywhere(Doubles x, Doubles y, Doubles rest) {
-  const Doubles near = erfc_near(x, pick(y < kErfNear, y, kErfNear), pick(y < kErfNear, rest, 0.0));
-  const Doubles far = at_most(at_least(y, 5.99), 27.5), u = 1 / far;
-  const Pair one = two_product(u, far);  // what u lacks goes into the exponent
-  const Doubles lacks = ((one.hi - 1) + one.lo) + (far + far) * rest;
-  const Doubles q = polynomial(u * u, 0x1.20dd750429b6cp-1, -0x1.20dd750428c4fp-2, 0x1.b14c2f83a0254p-2,
-                               -0x1.0ecf9cbf9adb2p+0, 0x1.d9eae9d8b98e6p+1, -0x1.0a8d03200a85fp+4,
-                               0x1.6dde7d0ff2900p+6, -0x1.2467fe4bdfc44p+9, 0x1.f38910c244679p+11,
-                               -0x1.789096d8e54bfp+14, 0x1.4fe68a6bc25cdp+16);
-  const Doubles tail = exp_of_square(far, lacks, u * q);
-  const Doubles out = pick(y < kErfNear, near, pick(x < 0, 2 - tail, tail));
+template <int N> GT_RARE Doubles<N> erfc_anywhere(Doubles<N> x, Doubles<N> y, Doubles<N> rest) {
+  const Doubles<N> near = erfc_near(x, pick(y < kErfNear, y, kErfNear), pick(y < kErfNear, rest, 0.0));
+  const Doubles<N> far = at_most(at_least(y, 5.99), 27.5), u = 1 / far;
+  const Pair<N> one = two_product(u, far);  // what u lacks goes into the exponent
+  const Doubles<N> lacks = ((one.hi - 1) + one.lo) + (far + far) * rest;
+  const Doubles<N> q =
+      polynomial(u * u, 0x1.20dd750429b6cp-1, -0x1.20dd750428c4fp-2, 0x1.b14c2f83a0254p-2,
+                 -0x1.0ecf9cbf9adb2p+0, 0x1.d9eae9d8b98e6p+1, -0x1.0a8d03200a85fp+4, 0x1.6dde7d0ff2900p+6,
+                 -0x1.2467fe4bdfc44p+9, 0x1.f38910c244679p+11, -0x1.789096d8e54bfp+14, 0x1.4fe68a6bc25cdp+16);
+  const Doubles<N> tail = exp_of_square(far, lacks, u * q);
+  const Doubles<N> out = pick(y < kErfNear, near, pick(x < 0, 2 - tail, tail));
   return pick(x == x, out, x);
 }
-GT_INLINE Doubles erfc(Doubles x) {
+template <int N> GT_INLINE Doubles<N> erfc(Doubles<N> x) {
   if (any(beyond(x, kErfNear))) [[unlikely]]
-    return erfc_anywhere(x, size_of(x), Doubles{});
-  return erfc_near(x, size_of(x), Doubles{});
+    return erfc_anywhere(x, size_of(x), Doubles<N>{});
+  return erfc_near(x, size_of(x), Doubles<N>{});
 }
 
 // The distribution of a standard normal, half of erfc(-x / sqrt(2)), where the product is a pair: erfc turns
 // its rounding into many units of the last place.
-GT_INLINE Doubles normal_below(Doubles x) {
-  const Doubles size = at_most(size_of(x), 40), y = size * 0x1.6a09e667f3bcdp-1;
-  const Doubles rest = two_product(size, all(0x1.6a09e667f3bcdp-1)).lo + size * -0x1.bdd3413b26456p-55;
+template <int N> GT_INLINE Doubles<N> normal_below(Doubles<N> x) {
+  const Doubles<N> size = at_most(size_of(x), 40), y = size * 0x1.6a09e667f3bcdp-1;
+  const Doubles<N> rest = two_product(size, all<N>(0x1.6a09e667f3bcdp-1)).lo + size * -0x1.bdd3413b26456p-55;
   if (any(beyond(y, kErfNear))) [[unlikely]]
     return 0.5 * erfc_anywhere(-x, y, rest);
   return 0.5 * erfc_near(-x, y, rest);

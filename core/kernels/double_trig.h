@@ -13,56 +13,54 @@ constexpr double kFarFromDouble = 0x1p20;
 constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiRest = 0x1.1a62633145c07p-54;
 
 // x - k pi/2 for whole |k| < 2^20.
-GT_INLINE Doubles less_quarters(Doubles x, Doubles k) {
+template <int N> GT_INLINE Doubles<N> less_quarters(Doubles<N> x, Doubles<N> k) {
 #if GT_HAS_FMA
   return fused(k, -kHalfPiRest, fused(k, -kHalfPi, x));
 #else
-  const Doubles t = (x - k * 0x1.921fb54400000p+0) - k * 0x1.0b4611a600000p-34;
+  const Doubles<N> t = (x - k * 0x1.921fb54400000p+0) - k * 0x1.0b4611a600000p-34;
   return t - k * 0x1.3198a2e037073p-69;
 #endif
 }
 // sin(r) within pi/2.
-GT_INLINE Doubles sin_of(Doubles r) {
-  const Doubles z = r * r;
-  const Doubles p = polynomial(z, 0x1.11111111110c9p-7, -0x1.a01a01a014eb2p-13,
-                                   0x1.71de3a52aa7cfp-19, -0x1.ae6454d935f59p-26, 0x1.6123ce42ecba4p-33,
-                                   -0x1.ae43d805d3dd6p-41, 0x1.883b8b30830f5p-49);
+template <int N> GT_INLINE Doubles<N> sin_of(Doubles<N> r) {
+  const Doubles<N> z = r * r;
+  const Doubles<N> p = polynomial(z, 0x1.11111111110c9p-7, -0x1.a01a01a014eb2p-13, 0x1.71de3a52aa7cfp-19,
+                                  -0x1.ae6454d935f59p-26, 0x1.6123ce42ecba4p-33, -0x1.ae43d805d3dd6p-41,
+                                  0x1.883b8b30830f5p-49);
   return fused(r * z, fused(p, z, -0x1.5555555555555p-3), r);
 }
 // One polynomial does: sin(x) = (-1)^n sin(x - n pi), and cos(x) that of x + pi/2. Both of |x|.
-GT_INLINE Doubles near_sin(Doubles x) {
-  const Doubles y = size_of(x), shifted = fused(y, 0x1.45f306dc9c883p-2, kWhole), n = shifted - kWhole;
+template <int N> GT_INLINE Doubles<N> near_sin(Doubles<N> x) {
+  const Doubles<N> y = size_of(x), shifted = fused(y, 0x1.45f306dc9c883p-2, kWhole), n = shifted - kWhole;
   return negated_if(of_bits(bits_of(sin_of(less_quarters(y, n + n))) ^ sign_bit(x)), bits_of(shifted));
 }
-GT_INLINE Doubles near_cos(Doubles x) {
-  const Doubles y = size_of(x), shifted = fused(y, 0x1.45f306dc9c883p-2, -0.5) + kWhole;
-  const Doubles n = shifted - kWhole;
+template <int N> GT_INLINE Doubles<N> near_cos(Doubles<N> x) {
+  const Doubles<N> y = size_of(x), shifted = fused(y, 0x1.45f306dc9c883p-2, -0.5) + kWhole;
+  const Doubles<N> n = shifted - kWhole;
   return negated_if(sin_of(less_quarters(y, n + n + 1)), bits_of(shifted) + 1);
 }
 // sin and cos of a pair within pi/4.
-struct SinCos {
-  Doubles sin, cos;
-};
-GT_INLINE SinCos sin_cos_of(Doubles r, Doubles rest) {
-  const Doubles z = r * r;
-  const Doubles s = polynomial(z, -0x1.5555555555548p-3, 0x1.111111110f759p-7, -0x1.a01a019bf15fbp-13,
-                              0x1.71de355e376c2p-19, -0x1.ae5e53bc727a5p-26, 0x1.5d8dfbf440572p-33);
-  const Doubles c = polynomial(z, 0x1.555555555554bp-5, -0x1.6c16c16c15049p-10, 0x1.a01a019c971c5p-16,
-                              -0x1.27e4f7f88fc53p-22, 0x1.1ee9e1124b43ep-29, -0x1.8fa96665c8ebbp-37);
-  const Doubles half = 0.5 * z, first = 1 - half;
+template <int N> struct SinCos { Doubles<N> sin, cos; };
+template <int N> GT_INLINE SinCos<N> sin_cos_of(Doubles<N> r, Doubles<N> rest) {
+  const Doubles<N> z = r * r;
+  const Doubles<N> s = polynomial(z, -0x1.5555555555548p-3, 0x1.111111110f759p-7, -0x1.a01a019bf15fbp-13,
+                                  0x1.71de355e376c2p-19, -0x1.ae5e53bc727a5p-26, 0x1.5d8dfbf440572p-33);
+  const Doubles<N> c = polynomial(z, 0x1.555555555554bp-5, -0x1.6c16c16c15049p-10, 0x1.a01a019c971c5p-16,
+                                  -0x1.27e4f7f88fc53p-22, 0x1.1ee9e1124b43ep-29, -0x1.8fa96665c8ebbp-37);
+  const Doubles<N> half = 0.5 * z, first = 1 - half;
   return {r + fused(r * z, s, rest), first + (((1 - first) - half) + fused(z * z, c, -(r * rest)))};
 }
 // A quotient of polynomials, upside down in odd quarters.
-GT_INLINE Doubles near_tan(Doubles x) {
-  const Doubles y = size_of(x), shifted = fused(y, 0x1.45f306dc9c883p-1, kWhole);
-  const Doubles r = less_quarters(y, shifted - kWhole), z = r * r;
-  const Doubles n = polynomial(z, -0x1.112b1e343b48fp-3, 0x1.c0e6383e4cb3fp-9, -0x1.2ba7456382f09p-16);
-  const Doubles d = polynomial(z, -0x1.ddeae46f72f9dp-2, 0x1.a47900d1a6436p-6, -0x1.46f3aff4959d3p-12,
-                               0x1.0b70e32a14c1cp-21);
-  const Doubles top = fused(r * z, n, r), bottom = fused(d, z, 1.0);
-  const Bits turned = bits_of(shifted) << 63;
-  const Mask odd = signed_of(turned) < 0;
-  const Doubles out = pick(odd, bottom, top) / pick(odd, top, bottom);
+template <int N> GT_INLINE Doubles<N> near_tan(Doubles<N> x) {
+  const Doubles<N> y = size_of(x), shifted = fused(y, 0x1.45f306dc9c883p-1, kWhole);
+  const Doubles<N> r = less_quarters(y, shifted - kWhole), z = r * r;
+  const Doubles<N> n = polynomial(z, -0x1.112b1e343b48fp-3, 0x1.c0e6383e4cb3fp-9, -0x1.2ba7456382f09p-16);
+  const Doubles<N> d = polynomial(z, -0x1.ddeae46f72f9dp-2, 0x1.a47900d1a6436p-6, -0x1.46f3aff4959d3p-12,
+                                  0x1.0b70e32a14c1cp-21);
+  const Doubles<N> top = fused(r * z, n, r), bottom = fused(d, z, 1.0);
+  const Bits<N> turned = bits_of(shifted) << 63;
+  const Mask<N> odd = signed_of(turned) < 0;
+  const Doubles<N> out = pick(odd, bottom, top) / pick(odd, top, bottom);
   return of_bits(bits_of(out) ^ turned ^ sign_bit(x));
 }
 
@@ -104,7 +102,7 @@ inline unsigned far_remainder(double x, double& hi_part, double& lo_part) {
   zeros += lead;
   const double scale = of_bits(uint64_t(1023 - 53 - zeros) << 52), sign = above != (x < 0) ? -scale : scale;
   const double hi = double(a >> 11) * sign, lo = double((a & 0x7ff) << 42 | b >> 22) * 0x1p-53 * sign;
-  const Pair q = two_product(all(hi), all(kHalfPi));
+  const Pair<1> q = two_product(all<1>(hi), all<1>(kHalfPi));
   hi_part = q.hi[0], lo_part = q.lo[0] + (hi * kHalfPiRest + lo * kHalfPi);
   return (x < 0 ? 0 - n : n) & 3;
 }
@@ -114,29 +112,29 @@ template <Trig which> inline double far_trig(double x) {
   if (!(size_of(x) < kInfinity)) return x - x;
   double r, rest;
   const unsigned n = far_remainder(x, r, rest) + (which == Trig::Cos);
-  const SinCos v = sin_cos_of(all(r), all(rest));
+  const SinCos<1> v = sin_cos_of(all<1>(r), all<1>(rest));
   const double s = v.sin[0], c = v.cos[0];
   if (which == Trig::Tan) return n & 1 ? -c / s : s / c;
   const double out = n & 1 ? c : s;
   return n & 2 ? -out : out;
 }
-template <Trig which> GT_INLINE Doubles near_trig(Doubles x) {
+template <Trig which, int N> GT_INLINE Doubles<N> near_trig(Doubles<N> x) {
   return which == Trig::Sin ? near_sin(x) : which == Trig::Cos ? near_cos(x) : near_tan(x);
 }
-template <Trig which> GT_RARE Doubles trig_anywhere(Doubles x) {
-  const Mask far = beyond(x, kFarFromDouble);
-  Doubles out = near_trig<which>(pick(far, 0.0, x));
-  for (int j = 0; j < kDoubles; ++j)
+template <Trig which, int N> GT_RARE Doubles<N> trig_anywhere(Doubles<N> x) {
+  const Mask<N> far = beyond(x, kFarFromDouble);
+  Doubles<N> out = near_trig<which>(pick(far, 0.0, x));
+  for (int j = 0; j < N * kInRegister; ++j)
     if (far[j]) out.set(j, far_trig<which>(x[j]));
   return out;
 }
-template <Trig which> GT_INLINE Doubles trig(Doubles x) {
+template <Trig which, int N> GT_INLINE Doubles<N> trig(Doubles<N> x) {
   if (any(beyond(x, kFarFromDouble))) [[unlikely]]
     return trig_anywhere<which>(x);
   return near_trig<which>(x);
 }
-GT_INLINE Doubles sin(Doubles x) { return trig<Trig::Sin>(x); }
-GT_INLINE Doubles cos(Doubles x) { return trig<Trig::Cos>(x); }
-GT_INLINE Doubles tan(Doubles x) { return trig<Trig::Tan>(x); }
+template <int N> GT_INLINE Doubles<N> sin(Doubles<N> x) { return trig<Trig::Sin>(x); }
+template <int N> GT_INLINE Doubles<N> cos(Doubles<N> x) { return trig<Trig::Cos>(x); }
+template <int N> GT_INLINE Doubles<N> tan(Doubles<N> x) { return trig<Trig::Tan>(x); }
 
 }  // namespace gt::math

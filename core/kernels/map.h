@@ -17,11 +17,11 @@ namespace gt {
 
 // How the loop treats a function.
 enum class Way {
-  Cheap,   // a few instructions: what does not fill a block is done one by one
-  Vector,  // long formulas, or vector functions of the C library, which differ from its scalar ones in the
-           // last bit: the tail is filled up with copies and goes through the same vector code
+  Cheap,     // a few instructions: what does not fill a block is done one by one
+  Vector,    // long formulas, or vector functions of the C library, which differ from its scalar ones in the
+             // last bit: the tail is filled up with copies and goes through the same vector code
   Register,  // the same, and where the elements are double, f is called with a register of them
-  Single,  // no vector code exists: one by one throughout
+  Single,    // no vector code exists: one by one throughout
 };
 
 template <class T> constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
@@ -102,12 +102,11 @@ template <int N, class F, class T> [[gnu::always_inline]] inline bool any_far(co
   return far != 0;
 }
 
-template <class A, Way way>
-constexpr bool kByRegister = way == Way::Register && std::is_same_v<A, double>;
+template <class A, Way way> constexpr bool kByRegister = way == Way::Register&& std::is_same_v<A, double>;
 // A block of doubles through F. Nothing is called on the way but what the functions say is rare.
 template <class F, int N, class... X> [[gnu::flatten]] inline void by_register(double* out, const X*... x) {
   constexpr int L = math::kDoubles;
-  GT_EACH(j, N / L) math::store_doubles(out + j * L, F{}(math::load_doubles(x + j * L)...));
+  GT_EACH(j, N / L) math::store_doubles(out + j * L, F{}(math::load_doubles<math::kRegisters>(x + j * L)...));
 }
 
 template <class F, class R, class A, Way way>

@@ -34,10 +34,10 @@ GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
 
 // One double goes through the register as well.
 #define GT_LANE1(name) \
-  inline double name(double x) { return name(all(x))[0]; }
+  inline double name(double x) { return name(all<1>(x))[0]; }
 #define GT_LANE2(name) \
-  inline double name(double x, double y) { return name(all(x), all(y))[0]; }
-// clang-format off
+  inline double name(double x, double y) { return name(all<1>(x), all<1>(y))[0]; }
+    // clang-format off
 GT_LANE1(exp) GT_LANE1(expm1) GT_LANE1(sinh) GT_LANE1(cosh) GT_LANE1(tanh) GT_LANE1(exp_half_square)
 GT_LANE1(log) GT_LANE1(log1p) GT_LANE1(asinh) GT_LANE1(acosh) GT_LANE1(atanh)
 GT_LANE1(sin) GT_LANE1(cos) GT_LANE1(tan) GT_LANE1(asin) GT_LANE1(acos) GT_LANE1(atan)
@@ -46,9 +46,9 @@ GT_LANE1(erf) GT_LANE1(erfc) GT_LANE1(normal_below) GT_LANE2(pow) GT_LANE2(atan2
 #undef GT_LANE1
 #undef GT_LANE2
 
-// The C99 functions, reached without std::complex's templates: an out-of-line copy of those
-// would be shared between instruction sets.
-inline __complex__ float raw(c64 z) {
+    // The C99 functions, reached without std::complex's templates: an out-of-line copy of those
+    // would be shared between instruction sets.
+    inline __complex__ float raw(c64 z) {
   __complex__ float r;
   __real__ r = z.real();
   __imag__ r = z.imag();
@@ -104,20 +104,22 @@ inline float softplus(float x) {
   const float y = log1p_unit(exp_negative(-fabs(x)));
   return x > 0 ? x + y : y;
 }
-GT_INLINE Doubles softplus(Doubles x) { return at_least(x, 0) + log1p(exp(-size_of(x))); }
-inline double softplus(double x) { return softplus(all(x))[0]; }
+template <int N> GT_INLINE Doubles<N> softplus(Doubles<N> x) {
+  return at_least(x, 0) + log1p(exp(-size_of(x)));
+}
+inline double softplus(double x) { return softplus(all<1>(x))[0]; }
 
 // What formulas of numbers need to be formulas of registers too: the type of their constants, choices.
-template <class T> using NumberIn = std::conditional_t<std::is_same_v<T, Doubles>, double, T>;
-GT_INLINE Doubles fabs(Doubles x) { return size_of(x); }
+template <class T> struct NumberOf { using Type = T; };
+template <int N> struct NumberOf<Doubles<N>> { using Type = double; };
+template <class T> using NumberIn = typename NumberOf<T>::Type;
+template <int N> GT_INLINE Doubles<N> fabs(Doubles<N> x) { return size_of(x); }
 GT_INLINE float pick(bool m, float a, float b) { return m ? a : b; }
 GT_INLINE double pick(bool m, double a, double b) { return m ? a : b; }
 // x y, and 0 for any y where x is 0.
-template <class T> GT_INLINE T product_from_0(T x, T y) {
-  if constexpr (std::is_same_v<T, Doubles>)
-    return pick(x == 0, 0.0, x * y);
-  else
-    return is_zero(x) ? T(0) : mul(x, y);
+template <class T> GT_INLINE T product_from_0(T x, T y) { return is_zero(x) ? T(0) : mul(x, y); }
+template <int N> GT_INLINE Doubles<N> product_from_0(Doubles<N> x, Doubles<N> y) {
+  return pick(x == 0, 0.0, x * y);
 }
 
 }  // namespace gt::math

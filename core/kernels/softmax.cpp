@@ -27,7 +27,7 @@ template <class T> [[gnu::always_inline]] inline V<T> exp_of(V<T> x) {
 #if GT_ISA_LEVEL == 4
   if constexpr (std::is_same_v<T, float>) return math::exp(__m512(x));
 #endif
-  if constexpr (std::is_same_v<T, double>) return math::exp(math::twice(x)).at[0];
+  if constexpr (std::is_same_v<T, double>) return math::exp(math::Doubles<1>{{x}}).at[0];
   alignas(64) T y[kLanes<T>];
   store(y, x);
 #pragma omp simd
@@ -199,9 +199,10 @@ template <class S> void log_softmax(S* out, const S* x, int64_t rows, int64_t n)
   T largest[kSoftmaxBlock], sum[kSoftmaxBlock];
   exp_sums(x, rows, n, largest, sum);
   if constexpr (std::is_same_v<T, double>) {
-    for (int64_t r = rows; r % math::kDoubles; ++r) sum[r] = 1;
-    for (int64_t r = 0; r < rows; r += math::kDoubles)
-      math::store_doubles(sum + r, math::log(math::load_doubles(sum + r)));
+    constexpr int L = math::kInRegister;
+    for (int64_t r = rows; r % L; ++r) sum[r] = 1;
+    for (int64_t r = 0; r < rows; r += L)
+      math::store_doubles(sum + r, math::log(math::load_doubles<1>(sum + r)));
   } else {
 #pragma omp simd
     for (int64_t r = 0; r < rows; ++r) sum[r] = math::log(sum[r]);
