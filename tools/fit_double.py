@@ -10,6 +10,7 @@ normal equations lose half of them.
 """
 
 import sys
+from pathlib import Path
 
 import mpmath
 from mpmath import mpf
@@ -158,30 +159,42 @@ def hyperbolic():
 
 
 def erf():
-    def tail(k, t):  # exp(y^2) erfc(y) (y + k) of t = (y - k) / (y + k)
-        y = k * (1 + t) / (1 - t)
-        return mpmath.erfc(y) * mpmath.exp(y * y) * (y + k)
-
-    def scaled(k, first, last, terms, weight):
-        t = [(mpf(y) - k) / (mpf(y) + k) for y in (first, last)]
-        return fit(lambda t: tail(k, t), range(terms), *t, lambda t: weight(k, k * (1 + t) / (1 - t), t))
+    def tail(z):  # y exp(y^2) erfc(y) of z = 1 / y^2
+        y = 1 / mpmath.sqrt(z)
+        return y * mpmath.exp(y * y) * mpmath.erfc(y)
 
     show(
-        "erfc: exp(y^2) erfc(y) (y + 4) from 1/2, t = (y - 4) / (y + 4)",
-        *scaled(4, 0.499, 27.5, 22, lambda k, y, t: 1 / tail(k, t)),
-    )
-    show(
-        "erf: the same from 0.75 to 6, (y + 2)",
-        *scaled(2, 0.75, 6, 15, lambda k, y, t: mpmath.erfc(y) / mpmath.erf(y) / tail(k, t)),
+        "erfc: y exp(y^2) erfc(y) from 6, of 1 / y^2",
+        *fit(tail, range(11), 1 / mpf("27.5") ** 2, 1 / mpf("5.99") ** 2, lambda z: 1 / tail(z)),
     )
 
-    def near(z):  # (erf(x) - x) / x of z = x^2
-        x = mpmath.sqrt(z)
-        return mpmath.erf(x) / x - 1 if z else 2 / mpmath.sqrt(mpmath.pi) - 1
 
-    weight = of_square(lambda x: x / mpmath.erf(x) if x else mpmath.sqrt(mpmath.pi) / 2)
-    show("erf: (erf(x) - x) / x to 0.75", *fit(near, range(10), 0, mpf("0.5626"), weight))
+def erf_table():
+    """core/erf_table.cpp: next to each i / 64, the point where erf is nearest to a double, and what is known there."""
+    rows = []
+    for i in range(385):
+        best = mpf(i) / 64, mpf(0) if i == 0 else mpf(1)
+        for j in range(1, 400) if i else ():
+            x = mpf(i) / 64 + j * mpf(2) ** -36
+            value = mpmath.erf(x)
+            off = abs(mpf(float(value)) / value - 1)
+            if off < best[1]:
+                best = x, off
+        x = best[0]
+        values = [x, mpmath.erf(x), mpmath.erfc(x), 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-x * x)]
+        rows.append("    {" + ", ".join(float(v).hex() for v in values) + "},\n")
+    path = Path(__file__).parents[1] / "core/erf_table.cpp"
+    path.write_text(ERF_TABLE_HEAD + "".join(rows) + "};\n")
 
+
+ERF_TABLE_HEAD = """\
+// What erf and erfc of double (kernels/double_erf.h) look up: next to each i / 64 up to 6 a point x, erf(x), erfc(x) and
+// the slope of erf. The points are those where erf(x) is a double to 8 digits more (Gal, "Computing elementary
+// functions: a new approach for achieving high accuracy and good performance", 1986). Written by
+// `python tools/fit_double.py erf_table`.
+extern "C" [[gnu::visibility("hidden")]] const double gradtape_erf_table[385][4];
+const double gradtape_erf_table[385][4] = {
+"""
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ["exp", "log", "trig", "inverse", "hyperbolic", "erf"]:

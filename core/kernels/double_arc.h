@@ -6,86 +6,120 @@
 namespace gt::math {
 
 // (asin(s) - s) / s of z = s^2 up to 1/4.
-[[gnu::always_inline]] inline double asin_rest(double z) {
+template <int N> GT_INLINE Doubles<N> asin_rest(Doubles<N> z) {
   return z * polynomial(z, 0x1.5555555555395p-3, 0x1.333333336d843p-4, 0x1.6db6db433ceaap-5,
                         0x1.f1c72bf551c59p-6, 0x1.6e89facbc58b7p-6, 0x1.1c6b7e07b7951p-6,
                         0x1.c7056900b8cb8p-7, 0x1.8e9161a3184a0p-7, 0x1.ad748a00a4d74p-8,
                         0x1.3edae7161b658p-6, -0x1.0823ffc9d530dp-6, 0x1.04dd9b774c7a7p-5);
 }
 // Above 1/2, asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)) (Cody and Waite 1980).
-[[gnu::always_inline]] inline double asin(double x) {
-  const double y = size_of(x);
-  const bool far = y > 0.5;
-  const double z = far ? fused(y, -0.5, 0.5) : y * y, s = far ? __builtin_sqrt(z) : y, p = s * asin_rest(z);
-  const double out = far ? kHalfPi - (2 * s - (kHalfPiRest - 2 * p)) : s + p;
+template <int N> GT_INLINE Doubles<N> asin(Doubles<N> x) {
+  const Doubles<N> y = size_of(x);
+  const Mask<N> far = y > 0.5;
+  const Doubles<N> z = pick(far, fused(y, -0.5, 0.5), y * y), s = pick(far, sqrt(z), y), p = s * asin_rest(z);
+  const Doubles<N> out = pick(far, kHalfPi - (2 * s - (kHalfPiRest - 2 * p)), s + p);
   return with_sign_of(x, out);
 }
-[[gnu::always_inline]] inline double acos(double x) {
-  const double y = size_of(x);
-  const bool far = y > 0.5;
-  const double z = far ? fused(y, -0.5, 0.5) : y * y, s = far ? __builtin_sqrt(z) : x, p = s * asin_rest(z);
-  const double near = kHalfPi - (s - (kHalfPiRest - p)), twice = 2 * (s + p);
-  const double left = 2 * kHalfPi - (2 * s - (2 * kHalfPiRest - 2 * p));
-  return far ? (x < 0 ? left : twice) : near;
+template <int N> GT_INLINE Doubles<N> acos(Doubles<N> x) {
+  const Doubles<N> y = size_of(x);
+  const Mask<N> far = y > 0.5;
+  const Doubles<N> z = pick(far, fused(y, -0.5, 0.5), y * y), s = pick(far, sqrt(z), x), p = s * asin_rest(z);
+  const Doubles<N> near = kHalfPi - (s - (kHalfPiRest - p)), twice = 2 * (s + p);
+  const Doubles<N> left = 2 * kHalfPi - (2 * s - (2 * kHalfPiRest - 2 * p));
+  return pick(far, pick(x < 0, left, twice), near);
 }
 
-// atan(t) - t for |t| <= sqrt(2) - 1.
-[[gnu::always_inline]] inline double atan_rest(double t) {
-  const double z = t * t;
-  return t * z *
-         polynomial(z, -0x1.555555555553bp-2, 0x1.9999999995498p-3, -0x1.2492492297e5cp-3,
-                    0x1.c71c70de5c836p-4, -0x1.745cf80df30a9p-4, 0x1.3b110b976228fp-4, -0x1.10eb2666dffd2p-4,
-                    0x1.df0760ef9d65dp-5, -0x1.9cb08bf3be8b8p-5, 0x1.37820fe200368p-5, -0x1.24b9b0ac584a0p-6);
+// atan(t) - t for |t| <= 1/2.
+template <int N> GT_INLINE Doubles<N> atan_rest(Doubles<N> t) {
+  const Doubles<N> z = t * t;
+  return (t * z) * polynomial(z, -0x1.5555555555511p-2, 0x1.999999999091ep-3, -0x1.24924921376a5p-3,
+                              0x1.c71c70855444bp-4, -0x1.745cf3c4c4d89p-4, 0x1.3b112f07cd9ebp-4,
+                              -0x1.10f293d6d5d4cp-4, 0x1.dfe29907cbdfap-5, -0x1.a37bb9aa4c467p-5,
+                              0x1.56a9d67da5d73p-5, -0x1.c098a58bf84e7p-6, 0x1.4a50027ef1b34p-7);
 }
-constexpr double kTanEighth = 0.41421356237309503;  // tan(pi/8)
 
 // atan(t), pi/4 + atan((t - 1) / (t + 1)) or pi/2 - atan(1 / t): one division.
-[[gnu::always_inline]] inline double atan(double x) {
-  const double y = size_of(x);
-  const bool middle = y > kTanEighth, far = y > 2.414213562373095;
-  const double top = far      ? -1.0
-                     : middle ? y - 1
-                              : y,
-               bottom = far      ? y
-                        : middle ? y + 1
-                                 : 1.0,
-               t = top / bottom;
-  const double turn = far ? kHalfPi : middle ? 0.5 * kHalfPi : 0.0;
-  const double rest = far ? kHalfPiRest : middle ? 0.5 * kHalfPiRest : 0.0;
+template <int N> GT_INLINE Doubles<N> atan(Doubles<N> x) {
+  const Doubles<N> y = size_of(x);
+  const Mask<N> middle = y > 0.5, far = y > 2;
+  const Doubles<N> t = pick(far, -1.0, pick(middle, y - 1, y)) / pick(far, y, pick(middle, y + 1, 1.0));
+  const Doubles<N> turn = pick(far, kHalfPi, pick(middle, 0.5 * kHalfPi, 0.0));
+  const Doubles<N> rest = pick(far, kHalfPiRest, pick(middle, 0.5 * kHalfPiRest, 0.0));
   return with_sign_of(x, turn + (t + (atan_rest(t) + rest)));
 }
+
 // The angle of the smaller to the larger coordinate, as atan has it; then mirrored.
-[[gnu::always_inline]] inline double atan2(double y, double x) {
-  double a = size_of(y), b = size_of(x);
-  const bool steep = a > b;
-  double large = steep ? a : b, small = steep ? b : a;
+template <int N>
+GT_INLINE Doubles<N> angle_of(Doubles<N> y, Doubles<N> x, Doubles<N> small, Doubles<N> large, Mask<N> steep) {
+  const Mask<N> middle = small > 0.5 * large;
+  const Doubles<N> t = (small - pick(middle, large, 0.0)) / (large + pick(middle, small, 0.0));
+  const Doubles<N> angle = t + atan_rest(t);
+  // turn + angle, pi/2 - it where steep, pi - that on the left, for turns that are multiples of pi/4: (turn +
+  // side) pi/2 with its sign on the way.
+  const Bits<N> left = sign_bit(x), turned = left ^ (bits_of(steep) & kSignBit);
+  const Doubles<N> eighth = pick(middle, 0.5, 0.0);
+  const Doubles<N> side = pick(signed_of(left) < 0, 2.0, 0.0);
+  const Doubles<N> from = pick(steep, 1 - eighth, eighth);
+  const Doubles<N> turn = size_of(side - from);
+  const Doubles<N> turned_angle = of_bits(bits_of(angle) ^ turned);
+  const Doubles<N> whole = turn * kHalfPi;
+#if GT_HAS_FMA
+  const Doubles<N> rest = fused(turn, kHalfPi, -whole) + fused(turn, kHalfPiRest, turned_angle);
+#else
+  const Doubles<N> rest = fused(turn, kHalfPiRest, turned_angle);
+#endif
+  return with_sign_of(y, whole + rest);
+}
+template <int N> GT_RARE Doubles<N> atan2_anywhere(Doubles<N> y, Doubles<N> x) {
+  const Doubles<N> a = size_of(y), b = size_of(x);
+  const Mask<N> steep = a > b;
+  Doubles<N> large = pick(steep, a, b), small = pick(steep, b, a);
   // Nothing overflows or loses digits on the way; of two infinities the quotient is 1, of two zeros 0.
-  const double scale = large > 0x1p1000 ? 0x1p-100 : large < 0x1p-900 ? 0x1p100 : 1.0;
-  large *= scale, small *= scale;
-  const bool both = small == kInfinity, none = large == 0;
-  large = both || none ? 1.0 : large, small = both ? 1.0 : small;
-  const bool middle = small > kTanEighth * large;
-  const double t = (middle ? small - large : small) / (middle ? small + large : large);
-  const double angle = t + atan_rest(t);
-  // turn + angle, pi/2 - it where steep, pi - that on the left: all multiples of pi/4 are exact sums of the
-  // pair.
-  const double eighth = middle ? 0.5 : 0.0;
-  const bool left = (bits_of(x) >> 63) != 0;
-  double turn = steep ? 1 - eighth : eighth, sign = steep ? -1.0 : 1.0;
-  turn = left ? 2 - turn : turn, sign = left ? -sign : sign;
-  const double out = fused(turn, kHalfPi, 0) + fused(turn, kHalfPiRest, sign * angle);
-  return x == x && y == y ? with_sign_of(y, out) : x + y;
+  const Doubles<N> scale = pick(large > 0x1p1000, 0x1p-100, pick(large < 0x1p-900, 0x1p100, all<N>(1)));
+  large = large * scale, small = small * scale;
+  const Mask<N> both = small == kInfinity, none = large == 0;
+  const Doubles<N> out = angle_of(y, x, pick(both, 1.0, small), pick(both | none, 1.0, large), steep);
+  return pick((x == x) & (y == y), out, x + y);
+}
+template <int N> GT_INLINE Doubles<N> atan2(Doubles<N> y, Doubles<N> x) {
+  const Doubles<N> a = size_of(y), b = size_of(x);
+  const Mask<N> steep = a > b;
+  const Doubles<N> large = pick(steep, a, b), small = pick(steep, b, a);
+  if (any(~((large < 0x1p1000) & (large > 0x1p-900) & (small == small)))) [[unlikely]]
+    return atan2_anywhere(y, x);
+  return angle_of(y, x, small, large, steep);
 }
 
-// sqrt(x^2 + y^2); the squares neither overflow nor vanish.
-[[gnu::always_inline]] inline double hypot(double x, double y) {
-  const double a = size_of(x), b = size_of(y), large = a > b ? a : b, small = a > b ? b : a;
-  const double down = large > 0x1p500 ? 0x1p-600 : large < 0x1p-400 ? 0x1p600 : 1.0;
-  const double up = large > 0x1p500 ? 0x1p600 : large < 0x1p-400 ? 0x1p-600 : 1.0;
-  const double u = large * down, v = small * down;
-  const double out = up * __builtin_sqrt(fused(u, u, v * v));
-  const double plain = x == x && y == y ? out : x + y;
-  return a == kInfinity || b == kInfinity ? kInfinity : plain;
+// The root of a normal number, far from overflow.
+template <int N> GT_INLINE Doubles<N> root_of_normal(Doubles<N> x) {
+#if GT_ISA_LEVEL == 4
+  // From 14 digits of the processor's to 28, and with what the square lacks to all: less than the instruction
+  // for the root takes.
+  const Doubles<N> g{_mm512_rsqrt14_pd(x.at[0])}, half = of_bits(bits_of(g) - 0x0010000000000000);
+  const Doubles<N> s = x * g, e = fused(-s, half, 0.5), better = fused(s, e, s);
+  return fused(fused(half, e, half), fused(-better, better, x), better);
+#else
+  return sqrt(x);
+#endif
+}
+// sqrt(x^2 + y^2); where the squares might overflow or vanish, of scaled ones.
+template <int N> GT_INLINE Doubles<N> sum_of_squares(Doubles<N> x, Doubles<N> y) { return x * x + y * y; }
+template <int N> GT_RARE Doubles<N> hypot_anywhere(Doubles<N> x, Doubles<N> y) {
+  const Doubles<N> a = size_of(x), b = size_of(y), large = pick(a > b, a, b);
+  const Mask<N> huge = large > 0x1p500, tiny = large < 0x1p-400;
+  const Doubles<N> down = pick(huge, 0x1p-600, pick(tiny, 0x1p600, all<N>(1)));
+  const Doubles<N> up = pick(huge, 0x1p600, pick(tiny, 0x1p-600, all<N>(1)));
+  const Doubles<N> square = sum_of_squares(a * down, b * down);
+  const Mask<N> none = square < 0x1p-1000;
+  const Doubles<N> root = pick(none, 0.0, up * root_of_normal(pick(none, 1.0, square)));
+  const Doubles<N> out = pick((x == x) & (y == y), root, x + y);
+  return pick((a == kInfinity) | (b == kInfinity), kInfinity, out);
+}
+template <int N> GT_INLINE Doubles<N> hypot(Doubles<N> x, Doubles<N> y) {
+  const Doubles<N> square = sum_of_squares(x, y);
+  if (any(beyond(square, 0x1p1000) | (square < 0x1p-800))) [[unlikely]]
+    return hypot_anywhere(x, y);
+  return root_of_normal(square);
 }
 
 }  // namespace gt::math

@@ -1,63 +1,142 @@
-// erf and erfc of double.
+// erf and erfc of double, and the normal distribution.
 //
-// For y >= 0, erfc(y) = exp(-y^2) R(y), where R falls like 1 / y: R(y) (y + K) is a polynomial of t = (y - K)
-// / (y + K) (Shepherd and Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < inf",
-// 1981; Cody, "Rational Chebyshev approximations for the error function", 1969, has the split of the range).
-// One division gives t and the factor.
+// Up to 6, from the nearest of 385 points x0 where both are known (core/erf_table.cpp): the integral of
+// exp(-t^2) from x0 to x0 + h is h exp(-m^2) (1 + small even powers of h) with m = x0 + h / 2, and exp(-m^2)
+// is exp(-x0^2), which the table has, times exp(-h (x0 + h / 4)), all but 1. Beyond, erfc(y) = exp(-y^2) / y
+// times a polynomial of 1 / y^2.
 #pragma once
 #include "double_base.h"
 #include "double_exp.h"
 
+extern "C" [[gnu::visibility("hidden")]] const double gradtape_erf_table[385][4];
+
 namespace gt::math {
 
+constexpr double kErfNear = 6;
+
+template <int N> struct ErfRow { Doubles<N> x, erf, erfc, slope; };
+// The rows nearest to 0 <= y <= 6.
+template <int N> GT_INLINE ErfRow<N> erf_rows(Doubles<N> y) {
+  const Bits<N> row = bits_of(y + 0x1.8p46) & 0x1ff;
+  alignas(kVectorBytes) uint64_t rows[N * kInRegister];
+  GT_EACH(k, N) store(rows + k * kInRegister, V<uint64_t>(row.at[k]));
+  // Through memory, where compilers would move numbers out of a register one by one.
+  __asm__("" : "+m"(rows));
+  ErfRow<N> out;
+  GT_EACH(k, N) {
+    auto at = [&](int j) __attribute__((always_inline)) {
+      return gradtape_erf_table[rows[k * kInRegister + j]];
+    };
+#if GT_ISA_LEVEL == 4
+    auto two = [&](int j) __attribute__((always_inline)) {
+      return _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(at(j))), _mm256_loadu_pd(at(j + 4)),
+                                1);
+    };
+    const __m512d a = two(0), b = two(1), c = two(2), d = two(3);
+    const __m512d even = _mm512_unpacklo_pd(a, b), odd = _mm512_unpackhi_pd(a, b);
+    const __m512d more_even = _mm512_unpacklo_pd(c, d), more_odd = _mm512_unpackhi_pd(c, d);
+    const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13),
+                  high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+    out.x.at[k] = _mm512_permutex2var_pd(even, low, more_even);
+    out.erf.at[k] = _mm512_permutex2var_pd(odd, low, more_odd);
+    out.erfc.at[k] = _mm512_permutex2var_pd(even, high, more_even);
+    out.slope.at[k] = _mm512_permutex2var_pd(odd, high, more_odd);
+#elif GT_ISA_LEVEL == 3
+    const __m256d a = _mm256_loadu_pd(at(0)), b = _mm256_loadu_pd(at(1)), c = _mm256_loadu_pd(at(2)),
+                  d = _mm256_loadu_pd(at(3));
+    const __m256d even = _mm256_unpacklo_pd(a, b), odd = _mm256_unpackhi_pd(a, b);
+    const __m256d more_even = _mm256_unpacklo_pd(c, d), more_odd = _mm256_unpackhi_pd(c, d);
+    out.x.at[k] = _mm256_permute2f128_pd(even, more_even, 0x20);
+    out.erf.at[k] = _mm256_permute2f128_pd(odd, more_odd, 0x20);
+    out.erfc.at[k] = _mm256_permute2f128_pd(even, more_even, 0x31);
+    out.slope.at[k] = _mm256_permute2f128_pd(odd, more_odd, 0x31);
+#else
+    const double *a = at(0), *b = at(1);
+    out.x.at[k] = DoubleRegister{a[0], b[0]};
+    out.erf.at[k] = DoubleRegister{a[1], b[1]};
+    out.erfc.at[k] = DoubleRegister{a[2], b[2]};
+    out.slope.at[k] = DoubleRegister{a[3], b[3]};
+#endif
+  }
+  return out;
+}
+
+// What the integral grows by from x0 to x0 + h, |h| <= 1/128. Beside erf, terms that count for large x0 only
+// vanish.
+template <bool beside_erf, int N> GT_INLINE Doubles<N> erf_step(const ErfRow<N>& row, Doubles<N> h) {
+  const Doubles<N> w = h * fused(h, 0.25, row.x), m = fused(h, 0.5, row.x), mm = m * m, z = h * h;
+  Doubles<N> e, last;
+  if constexpr (beside_erf) {
+    e = polynomial(w, -1.0, 0.5, -1.0 / 6, 1.0 / 24, -1.0 / 120);
+    last = all<N>(-1.0 / 2688);
+  } else {
+    e = polynomial(w, -1.0, 0.5, -1.0 / 6, 1.0 / 24, -1.0 / 120, 1.0 / 720, -1.0 / 5040, 1.0 / 40320);
+    last = fused(fused(fused(mm, 1.0 / 5040, -1.0 / 672), mm, 1.0 / 448), mm, -1.0 / 2688);
+  }
+  e = e * w;
+  const Doubles<N> middle = fused(fused(mm, 1.0 / 120, -1.0 / 40), mm, 1.0 / 160);
+  const Doubles<N> s = z * fused(fused(last, z, middle), z, fused(mm, 1.0 / 6, -1.0 / 12));
+  const Doubles<N> first = row.slope * h;
+  return fused(first, fused(e, s, e + s), first);
+}
+
+template <int N> GT_INLINE Doubles<N> erf_near(Doubles<N> x, Doubles<N> y) {
+  const ErfRow<N> row = erf_rows(y);
+  return with_sign_of(x, row.erf + erf_step<true>(row, y - row.x));
+}
+template <int N> GT_RARE Doubles<N> erf_anywhere(Doubles<N> x) {
+  const Doubles<N> y = size_of(x);
+  return pick(x == x, erf_near(x, pick(y < kErfNear, y, kErfNear)), x);
+}
+template <int N> GT_INLINE Doubles<N> erf(Doubles<N> x) {
+  if (any(beyond(x, kErfNear))) [[unlikely]]
+    return erf_anywhere(x);
+  return erf_near(x, size_of(x));
+}
+
 // exp(-(y^2 + less)) w: the square as a pair, so that its digits beyond a double count.
-[[gnu::always_inline]] inline double exp_of_square(double y, double less, double w) {
-  const Pair square = two_product(y, y);
-  double shifted;
-  const double r = exp_remainder(-square.hi, shifted) - (square.lo + less);
-  const double p = fused(exp_polynomial(r), r * r, r);
-  const TwoFactors f = factors_of(shifted);
+template <int N> GT_INLINE Doubles<N> exp_of_square(Doubles<N> y, Doubles<N> less, Doubles<N> w) {
+  const Pair<N> square = two_product(y, y);
+  Doubles<N> shifted;
+  const Doubles<N> p = expm1_small(exp_remainder(-square.hi, shifted) - (square.lo + less));
+  const TwoFactors<N> f = factors_of(shifted);
   return fused(p, w, w) * f.first * f.second;
 }
-
-// (erf(y) - y) / y of z = y^2 for y <= 3/4.
-[[gnu::always_inline]] inline double erf_rest(double z) {
-  return polynomial(z, 0x1.06eba8214db66p-3, -0x1.812746b03780dp-2, 0x1.ce2f21a027988p-4,
-                    -0x1.b82ce308e9a16p-6, 0x1.565bcb52c8bbcp-8, -0x1.c02d5806070d3p-11,
-                    0x1.f997817956f6ep-14, -0x1.f3e77cb528f4ap-17, 0x1.ae9c5ef8e1ffbp-20,
-                    -0x1.10b848b1bc677p-23);
+// erfc(x) for |x| = y + rest <= 6.
+template <int N> GT_INLINE Doubles<N> erfc_near(Doubles<N> x, Doubles<N> y, Doubles<N> rest) {
+  const ErfRow<N> row = erf_rows(y);
+  const Doubles<N> step = erf_step<false>(row, (y - row.x) + rest);
+  const Mask<N> left = x < 0;
+  return pick(left, 1.0, 0.0) +
+         (pick(left, row.erf, row.erfc) + of_bits(bits_of(step) ^ (~bits_of(x) & kSignBit)));
+}
+template <int N> GT_RARE Doubles<N> erfc_anywhere(Doubles<N> x, Doubles<N> y, Doubles<N> rest) {
+  const Doubles<N> near = erfc_near(x, pick(y < kErfNear, y, kErfNear), pick(y < kErfNear, rest, 0.0));
+  const Doubles<N> far = at_most(at_least(y, 5.99), 27.5), u = 1 / far;
+  const Pair<N> one = two_product(u, far);  // what u lacks goes into the exponent
+  const Doubles<N> lacks = ((one.hi - 1) + one.lo) + (far + far) * rest;
+  const Doubles<N> q =
+      polynomial(u * u, 0x1.20dd750429b6cp-1, -0x1.20dd750428c4fp-2, 0x1.b14c2f83a0254p-2,
+                 -0x1.0ecf9cbf9adb2p+0, 0x1.d9eae9d8b98e6p+1, -0x1.0a8d03200a85fp+4, 0x1.6dde7d0ff2900p+6,
+                 -0x1.2467fe4bdfc44p+9, 0x1.f38910c244679p+11, -0x1.789096d8e54bfp+14, 0x1.4fe68a6bc25cdp+16);
+  const Doubles<N> tail = exp_of_square(far, lacks, u * q);
+  const Doubles<N> out = pick(y < kErfNear, near, pick(x < 0, 2 - tail, tail));
+  return pick(x == x, out, x);
+}
+template <int N> GT_INLINE Doubles<N> erfc(Doubles<N> x) {
+  if (any(beyond(x, kErfNear))) [[unlikely]]
+    return erfc_anywhere(x, size_of(x), Doubles<N>{});
+  return erfc_near(x, size_of(x), Doubles<N>{});
 }
 
-[[gnu::always_inline]] inline double erf(double x) {
-  double y = size_of(x);
-  y = y > 6.0 ? 6.0 : y;
-  const double u = 1 / (y + 2), t = (y - 2) * u;
-  const double q =
-      polynomial(t, 0x1.058671b52c776p+0, -0x1.5fd386754eff7p-1, 0x1.1e2deea6b10f5p-2, -0x1.2a88e61081097p-5,
-                 -0x1.606e41550fa31p-6, 0x1.a89eb00588a7cp-8, 0x1.9517bbbc9618cp-9, -0x1.b6fc06ba06876p-11,
-                 -0x1.5ba4938146121p-11, 0x1.20529cbea9eb8p-15, 0x1.2f1243be3bf29p-13, 0x1.1fbe506b5b634p-15,
-                 -0x1.6bc1e9d142c2bp-16, -0x1.206a179a64e50p-16, -0x1.114a6e19c9fbap-18);
-  const double out = y < 0.75 ? fused(y, erf_rest(y * y), y) : 1 - exp_of_square(y, 0, u * q);
-  return with_sign_of(x, out);
-}
-
-[[gnu::always_inline]] inline double erfc(double x) {
-  double y = size_of(x);
-  y = y > 27.5 ? 27.5 : y;
-  const Pair more = two_sum(y, 4);
-  const double u = 1 / more.hi, t = (y - 4) * u;
-  const Pair one = two_product(u, more.hi);  // what u lacks goes into the exponent
-  const double lacks = ((one.hi - 1) + one.lo) + u * more.lo;
-  const double q =
-      polynomial(t, 0x1.18932bf08e154p+0, -0x1.f3fe31ecb49bep-1, 0x1.8be202d26c743p-1, -0x1.14eacb1ad03c3p-1,
-                 0x1.52cac2370f13ap-2, -0x1.645fd8a4b78f1p-3, 0x1.38dbd2c91d591p-4, -0x1.b00c052e7358ep-6,
-                 0x1.908f47088d9c5p-8, -0x1.269b4d3522ac2p-12, -0x1.dd283e747fdfdp-12, 0x1.72cd7333b8316p-13,
-                 -0x1.e7ee78a46beaep-19, -0x1.3c694a74a25ecp-16, 0x1.3b05f4fab238fp-18, 0x1.7d8febf6d1af1p-20,
-                 -0x1.c5673d9581b1cp-21, -0x1.34df1def8630bp-24, 0x1.03a0328675529p-23,
-                 -0x1.f142e80f13a56p-30, -0x1.b053339a92e14p-27, 0x1.12ad9cec372aap-30);
-  const double tail = exp_of_square(y, lacks, u * q);
-  const double far = x < 0 ? 2 - tail : tail;
-  return y < 0.75 ? 1 - fused(x, erf_rest(y * y), x) : far;
+// The distribution of a standard normal, half of erfc(-x / sqrt(2)), where the product is a pair: erfc turns
+// its rounding into many units of the last place.
+template <int N> GT_INLINE Doubles<N> normal_below(Doubles<N> x) {
+  const Doubles<N> size = at_most(size_of(x), 40), y = size * 0x1.6a09e667f3bcdp-1;
+  const Doubles<N> rest = two_product(size, all<N>(0x1.6a09e667f3bcdp-1)).lo + size * -0x1.bdd3413b26456p-55;
+  if (any(beyond(y, kErfNear))) [[unlikely]]
+    return 0.5 * erfc_anywhere(-x, y, rest);
+  return 0.5 * erfc_near(-x, y, rest);
 }
 
 }  // namespace gt::math

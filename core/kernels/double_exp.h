@@ -10,105 +10,150 @@ namespace gt::math {
 
 constexpr double kLog2Inverse = 0x1.71547652b82fep+0;
 constexpr double kLog2 = 0x1.62e42fefa3800p-1, kLog2Rest = 0x1.ef35793c76730p-45;  // the first of 42 bits
+constexpr double kExpNear = 708;  // up to there 2^k and the result are normal numbers
 
-// x less k log(2); `shifted` is kWhole + k.
-[[gnu::always_inline]] inline double exp_remainder(double x, double& shifted) {
-  shifted = fused(x, kLog2Inverse, kWhole);
-  const double k = shifted - kWhole;
+template <int N> GT_INLINE Doubles<N> less_powers(Doubles<N> x, Doubles<N> k) {
   return fused(k, -kLog2Rest, fused(k, -kLog2, x));
+}
+// x less k log(2); `shifted` is kWhole + k.
+template <int N> GT_INLINE Doubles<N> exp_remainder(Doubles<N> x, Doubles<N>& shifted) {
+  shifted = fused(x, kLog2Inverse, kWhole);
+  return less_powers(x, shifted - kWhole);
 }
 // The same with r from -0.4 to 0.6 log(2): the first step of k comes where results are larger, and roundings
 // beside them smaller.
-[[gnu::always_inline]] inline double late_remainder(double x, double& shifted) {
+template <int N> GT_INLINE Doubles<N> late_remainder(Doubles<N> x, Doubles<N>& shifted) {
   shifted = fused(x, kLog2Inverse, -0.1) + kWhole;
-  const double k = shifted - kWhole;
-  return fused(k, -kLog2Rest, fused(k, -kLog2, x));
+  return less_powers(x, shifted - kWhole);
 }
-// (exp(r) - 1 - r) / r^2, to 2^-57 of exp(r).
-[[gnu::always_inline]] inline double exp_polynomial(double r) {
-  return polynomial(r, 0x1.000000000000cp-1, 0x1.555555555555cp-3, 0x1.555555554fdedp-5, 0x1.111111110e9e6p-7,
-                    0x1.6c16c1860fabep-10, 0x1.a01a01b450fe4p-13, 0x1.a019959d9650ap-16,
-                    0x1.71ddee4e45516p-19, 0x1.28b115aeea0bap-22, 0x1.af6ec62e5ab79p-26);
+// exp(r), to 2^-57 of it.
+template <int N> GT_INLINE Doubles<N> exp_small(Doubles<N> r) {
+  const Doubles<N> p =
+      polynomial(r, 0x1.000000000000cp-1, 0x1.555555555555cp-3, 0x1.555555554fdedp-5, 0x1.111111110e9e6p-7,
+                 0x1.6c16c1860fabep-10, 0x1.a01a01b450fe4p-13, 0x1.a019959d9650ap-16, 0x1.71ddee4e45516p-19,
+                 0x1.28b115aeea0bap-22, 0x1.af6ec62e5ab79p-26);
+  return 1 + fused(p, r * r, r);
+}
+// 2^k x for a k that kWhole was added to; x and the result are normal numbers.
+template <int N> GT_INLINE Doubles<N> scaled(Doubles<N> x, Doubles<N> shifted) {
+  return of_bits(bits_of(x) + (bits_of(shifted) << 52));
 }
 // 2^k as two factors: results below the smallest normal number round once, and exponents up to 1024 pass
 // without overflow on the way. -1080 <= k <= 1100.
-struct TwoFactors {
-  double first, second;
-};
-[[gnu::always_inline]] inline TwoFactors factors_of(double shifted) {
-  const uint64_t e = bits_of(shifted) - bits_of(kWhole) + 2046, half = e >> 1;
+template <int N> struct TwoFactors { Doubles<N> first, second; };
+template <int N> GT_INLINE TwoFactors<N> factors_of(Doubles<N> shifted) {
+  const Bits<N> e = bits_of(shifted) - (std::bit_cast<uint64_t>(kWhole) - 2046), half = e >> 1;
   return {of_bits(half << 52), of_bits((e - half) << 52)};
 }
 
-[[gnu::always_inline]] inline double exp(double x) {
-  x = x < -746.0 ? -746.0 : x;
-  x = x > 710.0 ? 710.0 : x;  // NaN stays
-  double shifted;
-  const double r = exp_remainder(x, shifted), p = fused(exp_polynomial(r), r * r, r);
-  const TwoFactors f = factors_of(shifted);
-  return fused(p, f.first, f.first) * f.second;
+template <int N> GT_RARE Doubles<N> exp_anywhere(Doubles<N> x) {
+  x = at_most(at_least(x, -746), 710);
+  Doubles<N> shifted;
+  const Doubles<N> e = exp_small(exp_remainder(x, shifted));
+  const TwoFactors<N> f = factors_of(shifted);
+  return e * f.first * f.second;
+}
+template <int N> GT_INLINE Doubles<N> exp(Doubles<N> x) {
+  if (any(beyond(x, kExpNear))) [[unlikely]]
+    return exp_anywhere(x);
+  Doubles<N> shifted;
+  const Doubles<N> e = exp_small(exp_remainder(x, shifted));
+  return scaled(e, shifted);
+}
+// exp(-x^2 / 2), with the square as a pair: exp(-u) would turn the rounding of a large u into many units of
+// the last place.
+template <int N> GT_INLINE Doubles<N> exp_half_square(Doubles<N> x) {
+  const Doubles<N> y = at_most(size_of(x), 39), u = -0.5 * y;
+  const Pair<N> square = two_product(u, y);
+  Doubles<N> shifted;
+  const Doubles<N> e = exp_small(exp_remainder(square.hi, shifted) + square.lo);
+  const TwoFactors<N> f = factors_of(shifted);
+  return e * f.first * f.second;
 }
 
-// (exp(r) - 1 - r) / r^2, to 2^-61 of exp(r) - 1.
-[[gnu::always_inline]] inline double expm1_polynomial(double r) {
-  return polynomial(r, 0x1.0000000000000p-1, 0x1.5555555555553p-3, 0x1.55555555555bap-5, 0x1.1111111112300p-7,
-                    0x1.6c16c16bcea1fp-10, 0x1.a01a01969a535p-13, 0x1.a01a03e2e23fcp-16,
-                    0x1.71de52c75eb62p-19, 0x1.27dd4a47e122cp-22, 0x1.ae7f7cff08b9bp-26,
-                    0x1.31eb1cd529c75p-29);
+// exp(r) - 1, to 2^-61 of it.
+template <int N> GT_INLINE Doubles<N> expm1_small(Doubles<N> r) {
+  const Doubles<N> p =
+      polynomial(r, 0x1.0000000000000p-1, 0x1.5555555555553p-3, 0x1.55555555555bap-5, 0x1.1111111112300p-7,
+                 0x1.6c16c16bcea1fp-10, 0x1.a01a01969a535p-13, 0x1.a01a03e2e23fcp-16, 0x1.71de52c75eb62p-19,
+                 0x1.27dd4a47e122cp-22, 0x1.ae7f7cff08b9bp-26, 0x1.31eb1cd529c75p-29);
+  return fused(p, r * r, r);
 }
 // exp(x) - 1 = 2^k (p + 1) - 1; divided by the second factor on the way.
-[[gnu::always_inline]] inline double expm1(double x) {
-  double y = x < -40.0 ? -40.0 : x;
-  y = y > 710.0 ? 710.0 : y;
-  double shifted;
-  const double r = late_remainder(y, shifted);
-  const double p = fused(expm1_polynomial(r), r * r, r);
-  const TwoFactors f = factors_of(shifted);
-  const double inverse = of_bits(0x7fe0000000000000 - bits_of(f.second));
-  return with_sign_of(x, fused(p, f.first, f.first - inverse) * f.second);
+template <int N> GT_RARE Doubles<N> expm1_anywhere(Doubles<N> x) {
+  Doubles<N> shifted;
+  const Doubles<N> p = expm1_small(late_remainder(at_most(at_least(x, -40), 710), shifted));
+  const TwoFactors<N> f = factors_of(shifted);
+  const Doubles<N> inverse = of_bits(0x7fe0000000000000 - bits_of(f.second));
+  return fused(p, f.first, f.first - inverse) * f.second;
+}
+template <int N> GT_INLINE Doubles<N> expm1(Doubles<N> x) {
+  if (any(beyond(x, kExpNear))) [[unlikely]]
+    return of_bits(bits_of(expm1_anywhere(x)) | sign_bit(x));
+  Doubles<N> shifted;
+  const Doubles<N> p = expm1_small(late_remainder(x, shifted)), power = power_of_two(shifted);
+  return of_bits(bits_of(fused(p, power, power - 1)) | sign_bit(x));
 }
 
 // sinh(r) and cosh(r) of the remainder are polynomials of r^2, exp(r) and exp(-r) their sum and difference:
-// no division. With a = 2^k / 8 and b = 2^-k / 8, sinh(x) / 4 = (a - b) cosh(r) + (a + b) sinh(r), and
-// cosh(x) / 4 the other way round.
-struct Hyperbolic {
-  double plus, minus, sinh, cosh_less_1;
-};
-[[gnu::always_inline]] inline Hyperbolic hyperbolic_parts(double size) {
-  size = size > 711.0 ? 711.0 : size;
-  double shifted;
-  const double r = late_remainder(size, shifted), z = r * r;
-  const double s = polynomial(z, 0x1.5555555555555p-3, 0x1.1111111111276p-7, 0x1.a01a019f969d8p-13,
-                              0x1.71de3bb94f108p-19, 0x1.ae60bbd29c19bp-26, 0x1.650b8b407736ep-33);
-  const double c = polynomial(z, 0x1.0000000000000p-1, 0x1.5555555555566p-5, 0x1.6c16c16c0f2a3p-10,
-                              0x1.a01a01c835c00p-16, 0x1.27e49905a0019p-22, 0x1.1fd1b270754c2p-29);
-  const uint64_t power = bits_of(shifted) << 52;
-  const double a = of_bits(power + 0x3fc0000000000000);
-  const double b = size > 44.0 ? 0.0 : of_bits(0x3fc0000000000000 - power);
-  return {a + b, a - b, fused(r * z, s, r), z * c};
+// no division. With a = 2^k / 2 and b = 2^-k / 2, sinh(x) = (a - b) cosh(r) + (a + b) sinh(r).
+template <int N> struct Hyperbolic { Doubles<N> sinh, cosh_less_1; };
+template <int N> GT_INLINE Hyperbolic<N> hyperbolic_parts(Doubles<N> r) {
+  const Doubles<N> z = r * r;
+  const Doubles<N> s = polynomial(z, 0x1.5555555555555p-3, 0x1.1111111111276p-7, 0x1.a01a019f969d8p-13,
+                                  0x1.71de3bb94f108p-19, 0x1.ae60bbd29c19bp-26, 0x1.650b8b407736ep-33);
+  const Doubles<N> c = polynomial(z, 0x1.0000000000000p-1, 0x1.5555555555566p-5, 0x1.6c16c16c0f2a3p-10,
+                                  0x1.a01a01c835c00p-16, 0x1.27e49905a0019p-22, 0x1.1fd1b270754c2p-29);
+  return {fused(r * z, s, r), z * c};
 }
-[[gnu::always_inline]] inline double sinh(double x) {
-  const double y = size_of(x);
-  const Hyperbolic h = hyperbolic_parts(y);
-  const double out = 4 * (h.minus + fused(h.minus, h.cosh_less_1, h.plus * h.sinh));
-  return y < 0x1p-28 ? x : with_sign_of(x, out);
+// 2^k / 8 here, and nothing of 2^-k where it does not count.
+template <int N> GT_RARE Doubles<N> sinh_anywhere(Doubles<N> x) {
+  const Doubles<N> y = at_most(size_of(x), 711);
+  Doubles<N> shifted;
+  const Hyperbolic<N> h = hyperbolic_parts(late_remainder(y, shifted));
+  const Bits<N> power = bits_of(shifted) << 52;
+  const Doubles<N> a = of_bits(power + 0x3fc0000000000000);
+  const Doubles<N> b = pick(y > 44, 0.0, of_bits(0x3fc0000000000000 - power));
+  const Doubles<N> out = 4 * ((a - b) + fused(a - b, h.cosh_less_1, (a + b) * h.sinh));
+  return with_sign_of(x, pick(y < 0x1p-28, y, out));
 }
-[[gnu::always_inline]] inline double cosh(double x) {
-  const Hyperbolic h = hyperbolic_parts(size_of(x));
-  return 4 * (h.plus + fused(h.plus, h.cosh_less_1, h.minus * h.sinh));
+template <int N> GT_INLINE Doubles<N> sinh(Doubles<N> x) {
+  if (any(beyond(x, kExpNear))) [[unlikely]]
+    return sinh_anywhere(x);
+  Doubles<N> shifted;
+  const Hyperbolic<N> h = hyperbolic_parts(late_remainder(size_of(x), shifted));
+  const Bits<N> power = bits_of(shifted) << 52;
+  const Doubles<N> a = of_bits(power + 0x3fe0000000000000), b = of_bits(0x3fe0000000000000 - power);
+  return with_sign_of(x, (a - b) + fused(a - b, h.cosh_less_1, (a + b) * h.sinh));
+}
+
+// h + 1 / (4 h) with h = exp(|x|) / 2.
+template <int N> GT_RARE Doubles<N> cosh_anywhere(Doubles<N> x) {
+  const Doubles<N> y = at_most(size_of(x), 711);
+  Doubles<N> shifted;
+  const Doubles<N> e = exp_small(exp_remainder(y, shifted));
+  const TwoFactors<N> f = factors_of(shifted);
+  const Doubles<N> h = 0.125 * e * f.first * f.second;
+  return 4 * (h + 0.015625 / h);
+}
+template <int N> GT_INLINE Doubles<N> cosh(Doubles<N> x) {
+  if (any(beyond(x, kExpNear))) [[unlikely]]
+    return cosh_anywhere(x);
+  Doubles<N> shifted;
+  const Doubles<N> e = exp_small(exp_remainder(size_of(x), shifted));
+  const Doubles<N> h = scaled(0.5 * e, shifted);
+  return h + 0.25 / h;
 }
 
 // With e = exp(2 |x|) - 1: e / (e + 2), and where that is near 1, 1 - 2 / (e + 2), which the roundings of e
 // hardly change.
-[[gnu::always_inline]] inline double tanh(double x) {
-  double y = size_of(x);
-  y = y > 20.0 ? 20.0 : y;
-  double shifted;
-  const double r = late_remainder(2 * y, shifted);
-  const double p = fused(expm1_polynomial(r), r * r, r), power = power_of_two(shifted);
-  const double e = fused(p, power, power - 1);
-  const double top = y > 0.5 ? -2.0 : e, first = y > 0.5 ? 1.0 : 0.0;
-  return with_sign_of(x, first + top / (e + 2));
+template <int N> GT_INLINE Doubles<N> tanh(Doubles<N> x) {
+  const Doubles<N> y = at_most(size_of(x), 20);
+  Doubles<N> shifted;
+  const Doubles<N> p = expm1_small(late_remainder(2 * y, shifted)), power = power_of_two(shifted);
+  const Doubles<N> e = fused(p, power, power - 1), sum = fused(p, power, power + 1);
+  const Mask<N> near_1 = y > 0.5;
+  return with_sign_of(x, pick(near_1, 1.0, 0.0) + pick(near_1, -2.0, e) / sum);
 }
 
 }  // namespace gt::math

@@ -8,50 +8,67 @@
 
 namespace gt::math {
 
-// log(x) of a positive finite x.
-[[gnu::always_inline]] inline Pair log_pair(double x) {
-  const bool tiny = x < 0x1p-1022;
-  const uint64_t off = log_bits(tiny ? x * 0x1p54 : x);
-  const double e = whole_less(off >> 52, 1023) - (tiny ? 54.0 : 0.0), m = mantissa_of(off), f = m - 1;
+// log(2^e m) of m in [sqrt(1/2), sqrt(2)).
+template <int N> GT_INLINE Pair<N> log_pair(Doubles<N> e, Doubles<N> m) {
   // s = f / (m + 1) as a pair, and so its square.
-  const Pair d = quick_sum(1, m);
-  const double inverse = 1 / d.hi, s = f * inverse;
-  const Pair back = two_product(s, d.hi);
-  const double s_lo = (((f - back.hi) - back.lo) - s * d.lo) * inverse;
-  const Pair square = two_product(s, s);
-  const double z = square.hi, z_lo = fused(2 * s, s_lo, square.lo);
+  const Doubles<N> f = m - 1;
+  const Pair<N> d = quick_sum(all<N>(1), m);
+  const Doubles<N> inverse = 1 / d.hi, s = f * inverse;
+  const Pair<N> back = two_product(s, d.hi);
+  const Doubles<N> s_lo = (((f - back.hi) - back.lo) - s * d.lo) * inverse;
+  const Pair<N> square = two_product(s, s);
+  const Doubles<N> z = square.hi, z_lo = fused(s + s, s_lo, square.lo);
   // s^3 (2/3 + z p(z)).
-  const double p = z * polynomial(z, 0x1.9999999999995p-2, 0x1.2492492493150p-2, 0x1.c71c71c5643eap-3,
-                                  0x1.745d183df3493p-3, 0x1.3b135ffca282dp-3, 0x1.1121133d6187ap-3,
-                                  0x1.de2603e143428p-4, 0x1.eb77444a176f7p-4);
-  const Pair w = quick_sum(0x1.5555555555555p-1, p), zw = two_product(z, w.hi);
-  const double zw_lo = zw.lo + fused(z, w.lo + 0x1.5555555555555p-55, z_lo * w.hi);
-  const Pair rest = two_product(s, zw.hi);
-  const double rest_lo = rest.lo + fused(s, zw_lo, s_lo * zw.hi);
-  const Pair a = quick_sum(e * kLog2, 2 * s), b = quick_sum(a.hi, rest.hi);
-  return quick_sum(b.hi, (a.lo + b.lo) + (fused(e, kLog2Rest, 2 * s_lo) + rest_lo));
+  const Doubles<N> p = z * polynomial(z, 0x1.9999999999995p-2, 0x1.2492492493150p-2, 0x1.c71c71c5643eap-3,
+                                      0x1.745d183df3493p-3, 0x1.3b135ffca282dp-3, 0x1.1121133d6187ap-3,
+                                      0x1.de2603e143428p-4, 0x1.eb77444a176f7p-4);
+  const Pair<N> w = quick_sum(all<N>(0x1.5555555555555p-1), p), zw = two_product(z, w.hi);
+  const Doubles<N> zw_lo = zw.lo + fused(z, w.lo + 0x1.5555555555555p-55, z_lo * w.hi);
+  const Pair<N> rest = two_product(s, zw.hi);
+  const Doubles<N> rest_lo = rest.lo + fused(s, zw_lo, s_lo * zw.hi);
+  const Pair<N> a = quick_sum(e * kLog2, s + s), b = quick_sum(a.hi, rest.hi);
+  return quick_sum(b.hi, (a.lo + b.lo) + (fused(e, kLog2Rest, s_lo + s_lo) + rest_lo));
 }
 
-[[gnu::always_inline]] inline double pow(double x, double y) {
-  const double size = size_of(x);
-  double k = y > 0x1p65 ? 0x1p65 : y;  // beyond that all but 1 overflow or vanish
-  k = k < -0x1p65 ? -0x1p65 : k;
-  const Pair log = log_pair(size), product = two_product(k, log.hi);
-  double h = product.hi;
-  h = h > 710.0 ? 710.0 : h;
-  h = h < -750.0 ? -750.0 : h;
-  double shifted;
-  const double r = exp_remainder(h, shifted) + (h == product.hi ? fused(k, log.lo, product.lo) : 0.0);
-  const double p = fused(exp_polynomial(r), r * r, r);
-  const TwoFactors f = factors_of(shifted);
-  double out = fused(p, f.first, f.first) * f.second;
-  const double edge = (size == 0) == (y > 0) ? 0.0 : kInfinity;
-  out = size == 0 || size == kInfinity ? edge : out;
-  const bool whole = __builtin_rint(y) == y, odd = whole && __builtin_rint(0.5 * y) != 0.5 * y;
-  out = odd ? with_sign_of(x, out) : out;
-  out = x < 0 && !whole && size < kInfinity ? kNan : out;
-  out = x == x && y == y ? out : x + y;
-  return y == 0 || x == 1 ? 1.0 : out;
+template <int N> GT_RARE Doubles<N> pow_anywhere(Doubles<N> x, Doubles<N> y) {
+  const Doubles<N> size = size_of(x);
+  const Doubles<N> k = at_least(at_most(y, 0x1p65), -0x1p65);  // beyond that all but 1 overflow or vanish
+  const Mask<N> tiny = size < 0x1p-1022;
+  const Bits<N> off = log_bits(pick(tiny, size * 0x1p54, size));
+  const Pair<N> log = log_pair(whole_less(off >> 52, 1023) - pick(tiny, 54.0, 0.0), mantissa_of(off));
+  const Pair<N> product = two_product(k, log.hi);
+  const Doubles<N> h = at_least(at_most(product.hi, 710), -750);
+  Doubles<N> shifted;
+  const Doubles<N> rest = pick(h == product.hi, fused(k, log.lo, product.lo), 0.0);
+  const Doubles<N> e = exp_small(exp_remainder(h, shifted) + rest);
+  const TwoFactors<N> f = factors_of(shifted);
+  Doubles<N> out = e * f.first * f.second;
+  const Mask<N> zero = size == 0;
+  const Doubles<N> edge = pick(~(zero ^ (y > 0)), 0.0, kInfinity);
+  out = pick(zero | (size == kInfinity), edge, out);
+  const Mask<N> whole = is_whole(y), odd = whole & ~is_whole(0.5 * y);
+  out = of_bits(bits_of(out) | (sign_bit(x) & bits_of(odd)));
+  out = pick((x < 0) & ~whole & (size < kInfinity), kNan, out);
+  out = pick((x == x) & (y == y), out, x + y);
+  return pick((y == 0) | (x == 1), 1.0, out);
+}
+template <int N> GT_INLINE Doubles<N> short_pow(Doubles<N> x, Doubles<N> y) {
+  const Bits<N> off = log_bits(x);
+  const Pair<N> log = log_pair(whole_less(off >> 52, 1023), mantissa_of(off));
+  const Pair<N> product = two_product(y, log.hi);
+  if (any(not_normal(x) | beyond(product.hi, kExpNear))) [[unlikely]]
+    return pow_anywhere(x, y);
+  Doubles<N> shifted;
+  const Doubles<N> r = exp_remainder(product.hi, shifted) + fused(y, log.lo, product.lo);
+  return scaled(exp_small(r), shifted);
+}
+// With FMA, one register after the other: two would not leave enough for what is between.
+template <int N> GT_INLINE Doubles<N> pow(Doubles<N> x, Doubles<N> y) {
+  if constexpr (GT_HAS_FMA)
+    return one_by_one<N>(
+        [](auto a, auto b) __attribute__((always_inline)) { return short_pow(a, b); }, x, y);
+  else
+    return short_pow(x, y);
 }
 
 }  // namespace gt::math

@@ -1,76 +1,72 @@
 // sin, cos and tan of double.
 //
-// x = k pi/2 + r: pi/2 in parts of which k times the first are exact (Cody and Waite 1980), r as a pair. That
-// holds for |x| < kFarFromDouble; the loops of larger ones go one by one through far_remainder (Payne and
-// Hanek, "Radian reduction for trigonometric functions", 1983).
+// x = k pi/2 + r: pi/2 in parts of which k times the first are exact (Cody and Waite 1980). x less the first
+// is exact, since its digits end where those of 2 do, so that r has little more than one rounding. That holds
+// for |x| < kFarFromDouble; larger ones go one by one through far_remainder (Payne and Hanek, "Radian
+// reduction for trigonometric functions", 1983).
 #pragma once
 #include "double_base.h"
 
 namespace gt::math {
 
 constexpr double kFarFromDouble = 0x1p20;
-[[gnu::always_inline]] inline bool is_far(double x) { return !(size_of(x) < kFarFromDouble); }
 constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiRest = 0x1.1a62633145c07p-54;
 
 // x - k pi/2 for whole |k| < 2^20.
-[[gnu::always_inline]] inline Pair trig_remainder(double x, double k) {
+template <int N> GT_INLINE Doubles<N> less_quarters(Doubles<N> x, Doubles<N> k) {
 #if GT_HAS_FMA
-  const Pair p = two_product(k, kHalfPiRest), t = two_sum(__builtin_fma(-k, kHalfPi, x), -p.hi);
-  return {t.hi, __builtin_fma(k, 0x1.f1976b7ed8fbcp-110, t.lo - p.lo)};
+  return fused(k, -kHalfPiRest, fused(k, -kHalfPi, x));
 #else
-  const Pair t = two_sum(x - k * 0x1.921fb54400000p+0, -(k * 0x1.0b4611a600000p-34));
-  const Pair u = two_sum(t.hi, -(k * 0x1.3198a2e000000p-69));
-  return {u.hi, (t.lo + u.lo) - k * 0x1.b839a252049c1p-104};
+  const Doubles<N> t = (x - k * 0x1.921fb54400000p+0) - k * 0x1.0b4611a600000p-34;
+  return t - k * 0x1.3198a2e037073p-69;
 #endif
 }
-// sin of a pair within pi/2.
-[[gnu::always_inline]] inline double sin_of(Pair r) {
-  const double z = r.hi * r.hi;
-  const double p = polynomial(z, -0x1.5555555555555p-3, 0x1.11111111110dcp-7, -0x1.a01a01a016ef4p-13,
-                              0x1.71de3a53fa65cp-19, -0x1.ae6455b858521p-26, 0x1.6124216ba409bp-33,
-                              -0x1.ae670f5ea8a29p-41, 0x1.90269e955595cp-49, -0x1.78009facd3d91p-58);
-  return r.hi + fused(r.hi * z, p, r.lo * fused(z, -0.5, 1));
+// sin(r) within pi/2.
+template <int N> GT_INLINE Doubles<N> sin_of(Doubles<N> r) {
+  const Doubles<N> z = r * r;
+  const Doubles<N> p = polynomial(z, 0x1.11111111110c9p-7, -0x1.a01a01a014eb2p-13, 0x1.71de3a52aa7cfp-19,
+                                  -0x1.ae6454d935f59p-26, 0x1.6123ce42ecba4p-33, -0x1.ae43d805d3dd6p-41,
+                                  0x1.883b8b30830f5p-49);
+  return fused(r * z, fused(p, z, -0x1.5555555555555p-3), r);
 }
-[[gnu::always_inline]] inline double negated_if(double x, uint64_t odd) {
-  return of_bits(bits_of(x) ^ (odd << 63));
+// One polynomial does: sin(x) = (-1)^n sin(x - n pi), and cos(x) that of x + pi/2. Both of |x|.
+template <int N> GT_INLINE Doubles<N> near_sin(Doubles<N> x) {
+  const Doubles<N> y = size_of(x), shifted = fused(y, 0x1.45f306dc9c883p-2, kWhole), n = shifted - kWhole;
+  return negated_if(of_bits(bits_of(sin_of(less_quarters(y, n + n))) ^ sign_bit(x)), bits_of(shifted));
 }
-
-// One polynomial does: sin(x) = (-1)^n sin(x - n pi), and cos(x) that of x + pi/2.
-[[gnu::always_inline]] inline double near_sin(double x) {
-  const double shifted = fused(x, 0x1.45f306dc9c883p-2, kWhole);
-  const double out = negated_if(sin_of(trig_remainder(x, 2 * (shifted - kWhole))), bits_of(shifted));
-  return size_of(x) < 0x1p-27 ? x : out;
-}
-[[gnu::always_inline]] inline double near_cos(double x) {
-  const double shifted = fused(x, 0x1.45f306dc9c883p-2, -0.5) + kWhole;
-  const double out =
-      negated_if(sin_of(trig_remainder(x, fused(2, shifted - kWhole, 1))), bits_of(shifted) + 1);
-  return size_of(x) < 0x1p-27 ? 1.0 : out;
+template <int N> GT_INLINE Doubles<N> near_cos(Doubles<N> x) {
+  const Doubles<N> y = size_of(x), shifted = fused(y, 0x1.45f306dc9c883p-2, -0.5) + kWhole;
+  const Doubles<N> n = shifted - kWhole;
+  return negated_if(sin_of(less_quarters(y, n + n + 1)), bits_of(shifted) + 1);
 }
 // sin and cos of a pair within pi/4.
-struct SinCos {
-  double sin, cos;
-};
-[[gnu::always_inline]] inline SinCos sin_cos_of(Pair r) {
-  const double z = r.hi * r.hi;
-  const double s = polynomial(z, -0x1.5555555555548p-3, 0x1.111111110f759p-7, -0x1.a01a019bf15fbp-13,
-                              0x1.71de355e376c2p-19, -0x1.ae5e53bc727a5p-26, 0x1.5d8dfbf440572p-33);
-  const double c = polynomial(z, 0x1.555555555554bp-5, -0x1.6c16c16c15049p-10, 0x1.a01a019c971c5p-16,
-                              -0x1.27e4f7f88fc53p-22, 0x1.1ee9e1124b43ep-29, -0x1.8fa96665c8ebbp-37);
-  const double half = 0.5 * z, first = 1 - half;
-  return {r.hi + fused(r.hi * z, s, r.lo), first + (((1 - first) - half) + fused(z * z, c, -(r.hi * r.lo)))};
+template <int N> struct SinCos { Doubles<N> sin, cos; };
+template <int N> GT_INLINE SinCos<N> sin_cos_of(Doubles<N> r, Doubles<N> rest) {
+  const Doubles<N> z = r * r;
+  const Doubles<N> s = polynomial(z, -0x1.5555555555548p-3, 0x1.111111110f759p-7, -0x1.a01a019bf15fbp-13,
+                                  0x1.71de355e376c2p-19, -0x1.ae5e53bc727a5p-26, 0x1.5d8dfbf440572p-33);
+  const Doubles<N> c = polynomial(z, 0x1.555555555554bp-5, -0x1.6c16c16c15049p-10, 0x1.a01a019c971c5p-16,
+                                  -0x1.27e4f7f88fc53p-22, 0x1.1ee9e1124b43ep-29, -0x1.8fa96665c8ebbp-37);
+  const Doubles<N> half = 0.5 * z, first = 1 - half;
+  return {r + fused(r * z, s, rest), first + (((1 - first) - half) + fused(z * z, c, -(r * rest)))};
 }
-[[gnu::always_inline]] inline double near_tan(double x) {
-  const double shifted = fused(x, 0x1.45f306dc9c883p-1, kWhole);
-  const SinCos v = sin_cos_of(trig_remainder(x, shifted - kWhole));
-  const bool odd = (bits_of(shifted) & 1) != 0;
-  const double out = (odd ? -v.cos : v.sin) / (odd ? v.sin : v.cos);
-  return size_of(x) < 0x1p-27 ? x : out;
+// A quotient of polynomials, upside down in odd quarters.
+template <int N> GT_INLINE Doubles<N> near_tan(Doubles<N> x) {
+  const Doubles<N> y = size_of(x), shifted = fused(y, 0x1.45f306dc9c883p-1, kWhole);
+  const Doubles<N> r = less_quarters(y, shifted - kWhole), z = r * r;
+  const Doubles<N> n = polynomial(z, -0x1.112b1e343b48fp-3, 0x1.c0e6383e4cb3fp-9, -0x1.2ba7456382f09p-16);
+  const Doubles<N> d = polynomial(z, -0x1.ddeae46f72f9dp-2, 0x1.a47900d1a6436p-6, -0x1.46f3aff4959d3p-12,
+                                  0x1.0b70e32a14c1cp-21);
+  const Doubles<N> top = fused(r * z, n, r), bottom = fused(d, z, 1.0);
+  const Bits<N> turned = bits_of(shifted) << 63;
+  const Mask<N> odd = signed_of(turned) < 0;
+  const Doubles<N> out = pick(odd, bottom, top) / pick(odd, top, bottom);
+  return of_bits(bits_of(out) ^ turned ^ sign_bit(x));
 }
 
 // x - n pi/2 for a finite |x| >= 2^20; gives n modulo 4. x = m 2^e with a whole m; of the bits of 2/pi only
 // some 192 count, as those before them give multiples of 4, and those behind less than 2^-130.
-inline unsigned far_remainder(double x, Pair& r) {
+inline unsigned far_remainder(double x, double& hi_part, double& lo_part) {
   static constexpr uint64_t kTwoByPi[] = {
       0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
       0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
@@ -106,34 +102,39 @@ inline unsigned far_remainder(double x, Pair& r) {
   zeros += lead;
   const double scale = of_bits(uint64_t(1023 - 53 - zeros) << 52), sign = above != (x < 0) ? -scale : scale;
   const double hi = double(a >> 11) * sign, lo = double((a & 0x7ff) << 42 | b >> 22) * 0x1p-53 * sign;
-  const Pair q = two_product(hi, kHalfPi);
-  r = {q.hi, q.lo + (hi * kHalfPiRest + lo * kHalfPi)};
+  const Pair<1> q = two_product(all<1>(hi), all<1>(kHalfPi));
+  hi_part = q.hi[0], lo_part = q.lo[0] + (hi * kHalfPiRest + lo * kHalfPi);
   return (x < 0 ? 0 - n : n) & 3;
 }
-// For any x, one by one.
-inline double far_sin(double x) {
-  Pair r;
+// sin, cos and tan of any x, one by one.
+enum class Trig { Sin, Cos, Tan };
+template <Trig which> inline double far_trig(double x) {
   if (!(size_of(x) < kInfinity)) return x - x;
-  const unsigned n = far_remainder(x, r);
-  const SinCos v = sin_cos_of(r);
-  return negated_if(n & 1 ? v.cos : v.sin, n >> 1);
+  double r, rest;
+  const unsigned n = far_remainder(x, r, rest) + (which == Trig::Cos);
+  const SinCos<1> v = sin_cos_of(all<1>(r), all<1>(rest));
+  const double s = v.sin[0], c = v.cos[0];
+  if (which == Trig::Tan) return n & 1 ? -c / s : s / c;
+  const double out = n & 1 ? c : s;
+  return n & 2 ? -out : out;
 }
-inline double far_cos(double x) {
-  Pair r;
-  if (!(size_of(x) < kInfinity)) return x - x;
-  const unsigned n = far_remainder(x, r);
-  const SinCos v = sin_cos_of(r);
-  return negated_if(n & 1 ? v.sin : v.cos, (n + 1) >> 1);
+template <Trig which, int N> GT_INLINE Doubles<N> near_trig(Doubles<N> x) {
+  return which == Trig::Sin ? near_sin(x) : which == Trig::Cos ? near_cos(x) : near_tan(x);
 }
-inline double far_tan(double x) {
-  Pair r;
-  if (!(size_of(x) < kInfinity)) return x - x;
-  const unsigned n = far_remainder(x, r);
-  const SinCos v = sin_cos_of(r);
-  return n & 1 ? -v.cos / v.sin : v.sin / v.cos;
+template <Trig which, int N> GT_RARE Doubles<N> trig_anywhere(Doubles<N> x) {
+  const Mask<N> far = beyond(x, kFarFromDouble);
+  Doubles<N> out = near_trig<which>(pick(far, 0.0, x));
+  for (int j = 0; j < N * kInRegister; ++j)
+    if (far[j]) out.set(j, far_trig<which>(x[j]));
+  return out;
 }
-inline double sin(double x) { return is_far(x) ? far_sin(x) : near_sin(x); }
-inline double cos(double x) { return is_far(x) ? far_cos(x) : near_cos(x); }
-inline double tan(double x) { return is_far(x) ? far_tan(x) : near_tan(x); }
+template <Trig which, int N> GT_INLINE Doubles<N> trig(Doubles<N> x) {
+  if (any(beyond(x, kFarFromDouble))) [[unlikely]]
+    return trig_anywhere<which>(x);
+  return near_trig<which>(x);
+}
+template <int N> GT_INLINE Doubles<N> sin(Doubles<N> x) { return trig<Trig::Sin>(x); }
+template <int N> GT_INLINE Doubles<N> cos(Doubles<N> x) { return trig<Trig::Cos>(x); }
+template <int N> GT_INLINE Doubles<N> tan(Doubles<N> x) { return trig<Trig::Tan>(x); }
 
 }  // namespace gt::math

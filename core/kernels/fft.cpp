@@ -15,8 +15,6 @@ namespace {
 constexpr int kRegister = GT_ISA_LEVEL >= 4 ? 64 : GT_ISA_LEVEL == 3 ? 32 : 16;
 template <class T> constexpr int kLanes = kRegister / int(sizeof(T));
 
-#define GT_INLINE inline __attribute__((always_inline))
-
 // The same place of L lines, as one register.
 template <class T, int L> struct Vector { typedef T Type __attribute__((vector_size(L * sizeof(T)))); };
 template <class T> struct Vector<T, 1> { using Type = T; };

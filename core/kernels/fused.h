@@ -8,6 +8,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "loops.h"
+
 namespace gt::math {
 
 // Whether the processor multiplies and adds in one step.

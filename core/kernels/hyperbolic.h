@@ -8,7 +8,7 @@ namespace gt::math {
 
 // 2^k (exp(r) - 1) + 2^k - 1, where r is a float and what it lacks. All is halved on the way, so that 2^k is
 // a float.
-template <Real X> GT_IN_PLACE X expm1(X x) {
+template <Real X> GT_INLINE X expm1(X x) {
   const X y = at_most(X(89.0f), at_least(X(-18.0f), x));  // -1 from -17.4 on; NaN stays
   const X shifted = fused(y, 1.44269504f, 0x1.8p23f), k = shifted - 0x1.8p23f;
   const X first = fused_from(k, 0.693359375f, y), r = fused(k, 2.12194440e-4f, first);
@@ -20,14 +20,14 @@ template <Real X> GT_IN_PLACE X expm1(X x) {
 }
 
 // exp(y) / 4, a float for all y whose exp(y) / 2 is.
-template <Real X> GT_IN_PLACE X quarter_of_exp(X y) {
+template <Real X> GT_INLINE X quarter_of_exp(X y) {
   X k;
   const X p = exp_small(exp_remainder(y, k));
   return p * from_bits((whole(k) + 125u) << 23);
 }
 // The addition theorem with |x| = k log(2) + r: a = sinh(k log(2)) / 2 and b = cosh(k log(2)) / 2 are sums of
 // powers of two, halved so that they are floats.
-template <Real X> GT_IN_PLACE X sinh(X x) {
+template <Real X> GT_INLINE X sinh(X x) {
   X k;
   const X r = exp_remainder(at_most(X(89.45f), size_of(x)), k), q = r * r;  // NaN stays
   const BitsOf<X> power = whole(k);
@@ -39,13 +39,13 @@ template <Real X> GT_IN_PLACE X sinh(X x) {
   const X out = 2 * (fused(b, r, a) + fused(b, sinh_rest, a * coshm1));
   return pick(size_of(x) < X(0x1p-12f), x, with_sign_of(x, out));
 }
-template <Real X> GT_IN_PLACE X cosh(X x) {
+template <Real X> GT_INLINE X cosh(X x) {
   const X e = quarter_of_exp(at_most(X(89.45f), size_of(x)));
   return 2 * (e + 0.0625f / e);
 }
 
 // log(y + sqrt(y^2 + 1)) = log(1 + w) with w = y + y^2 / (1 + sqrt(1 + y^2)); for large y, log(2 y).
-template <Real X> GT_IN_PLACE X asinh(X x) {
+template <Real X> GT_INLINE X asinh(X x) {
   const X y = size_of(x);
   const auto large = y > X(0x1p13f);
   const X z = pick(large, X(0), y), d = z * z / (1 + square_root(fused(z, z, 1)));
@@ -55,7 +55,7 @@ template <Real X> GT_IN_PLACE X asinh(X x) {
   return pick(y < X(__builtin_inff()), with_sign_of(x, out), x);
 }
 // log(x + sqrt(x^2 - 1)) = log(1 + w) with t = x - 1, w = t + sqrt(t (t + 2)).
-template <Real X> GT_IN_PLACE X acosh(X x) {
+template <Real X> GT_INLINE X acosh(X x) {
   const auto large = x > X(0x1p13f);
   const X t = pick(large, X(1), x) - 1, s = square_root(fused(t, t, 2 * t));
   const X w = s + t, lost = t - (w - s);
@@ -66,7 +66,7 @@ template <Real X> GT_IN_PLACE X acosh(X x) {
 // With 2^e near (1 + y) / (1 - y), atanh(y) = e log(2) / 2 + atanh(s), where (1 + s) / (1 - s) is what is
 // left of that: s is y itself, exactly, where e is 0. Close to 1, where 1 + 2^e does not fit into a float, 1
 // - y is exact.
-template <Real X> GT_IN_PLACE X atanh(X x) {
+template <Real X> GT_INLINE X atanh(X x) {
   const X y = size_of(x), sum = 1 + y, difference = 1 - y;
   const BitsOf<X> e = signed_shift(bits_of(sum) - bits_of(difference) + 0x400000u, 23);
   const X k = to_float(e), two = power_of_two(e), scaled_difference = two * difference;

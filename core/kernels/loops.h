@@ -6,6 +6,8 @@
 
 #include "../dtype.h"
 
+#define GT_INLINE inline __attribute__((always_inline))
+
 // Has the compiler make vector code of a loop, whose elements do not depend on each other. clang unrolls a
 // loop of a known, small number of elements before it looks for vectors in it, and finds none, unless it is
 // told not to.

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "double_base.h"
 #include "halves.h"
 #include "lanes.h"
 #include "loops.h"
@@ -20,7 +21,8 @@ enum class Way {
   Cheap,     // a few instructions: what does not fill a block is done one by one
   Vector,    // long formulas, or vector functions of the C library, which differ from its scalar ones in the
              // last bit: the tail is filled up with copies and goes through the same vector code
-  Register,  // the same, and where the numbers are float, f is called with a register of them (lanes.h)
+  Register,  // the same, and where numbers are float or double, f is called with registers of them (lanes.h,
+             // double_base.h)
   Single,    // no vector code exists: one by one throughout
 };
 
@@ -39,16 +41,17 @@ constexpr int kBytes = 32;
 // Where a result or condition is one byte wide, enough elements to fill a vector of those.
 template <class Narrow, class T>
 constexpr int kSpan = sizeof(Narrow) == 1 && sizeof(T) <= 8 && kBlock<T> < kBytes ? kBytes : kBlock<T>;
-// Long formulas keep a processor busy with one or two registers of elements; blocks of four, as a cache line
-// is in SSE, would make twice the code.
+// Functions of double take their registers by kDoubles. Other long formulas keep a processor busy with one or
+// two registers of elements; blocks of four, as a cache line is in SSE, would make twice the code.
+constexpr bool is_long(Way way) { return way == Way::Vector || way == Way::Register; }
 template <class R, class T, Way way>
-constexpr int kWidthOf = GT_ISA_LEVEL == 2 && way == Way::Vector&& std::is_same_v<R, T>
-                             ? kBytes / int(sizeof(T))
-                             : kSpan<R, T>;
+constexpr int kWidthOf = way == Way::Register&& std::is_same_v<T, double>            ? math::kDoubles
+                         : GT_ISA_LEVEL == 2 && is_long(way) && std::is_same_v<R, T> ? kBytes / int(sizeof(T))
+                                                                                     : kSpan<R, T>;
 // Where a function of 16-bit floats goes through the loop of float, a tile at a time: what converts them
 // costs little beside a long formula, and is a third of its code. With AVX-512 the conversions are part of
 // the loop.
-constexpr bool in_tiles(Way way) { return way == Way::Single || (way == Way::Vector && GT_ISA_LEVEL < 4); }
+constexpr bool in_tiles(Way way) { return way == Way::Single || (is_long(way) && GT_ISA_LEVEL < 4); }
 
 // The type of f(T...): functions of small integers compute in int and give back their own type.
 template <class F, class T, class... A> struct ResultOf {
@@ -95,7 +98,9 @@ template <int N, class R, class G> [[gnu::always_inline]] inline void store_bloc
 template <class T> constexpr bool one_by_one(Way way) { return way == Way::Cheap && !kIsHalf<T>; }
 
 template <class A, Way way>
-constexpr bool kByRegister = way == Way::Register&& std::is_same_v<Wider<A>, float>;
+constexpr bool kFloatRegisters = way == Way::Register&& std::is_same_v<Wider<A>, float>;
+template <class A, Way way>
+constexpr bool kDoubleRegisters = way == Way::Register&& std::is_same_v<A, double>;
 // out[j] = f(j) for every first j of a register of floats, as a register.
 template <int N, class R, class G> [[gnu::always_inline]] inline void store_lanes(R* out, G f) {
   constexpr int L = kLanes<float>;
@@ -112,7 +117,8 @@ template <int N, class R, class G> [[gnu::always_inline]] inline void store_lane
 // Whether there are arguments that a function's vector code is not made for: a block with one of them is done
 // one by one, with the same result for the others.
 template <class F, class A>
-concept OfNear = std::is_floating_point_v<Wider<A>> && requires(Wider<A> x) {
+concept OfNear = std::is_same_v < Wider<A>,
+float > &&requires(Wider<A> x) {
   F::near(x);
   F::is_far(x);
 };
@@ -134,10 +140,16 @@ constexpr int kBlocksLookedAt = 4;  // at once, for arguments that are far
 // out = f(p) for a block of numbers.
 template <int W, Way way, class R, class T, class F>
 [[gnu::always_inline]] inline void store_each(R* out, const T* p, F f) {
-  if constexpr (kByRegister<T, way>)
+  if constexpr (kFloatRegisters<T, way>)
     store_lanes<W>(out, [&](int j) { return f(lanes_at(p + j)); });
   else
     store_block<W>(out, [&](int j) { return f(p[j]); });
+}
+
+// A block of doubles through F. Nothing is called on the way but what the functions say is rare.
+template <class F, int N, class... X> [[gnu::flatten]] inline void by_register(double* out, const X*... x) {
+  constexpr int L = math::kDoubles;
+  GT_EACH(j, N / L) math::store_doubles(out + j * L, F{}(math::load_doubles<math::kRegisters>(x + j * L)...));
 }
 
 template <class F, class R, class A, Way way>
@@ -148,7 +160,9 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   auto block = [](R* o, const A* x) {
     [[maybe_unused]] alignas(64) Wider<A> room[kIsHalf<A> ? W : 1];
     const Wider<A>* p = load_block<W>(x, room);
-    if constexpr (OfNear<F, A>) {
+    if constexpr (kDoubleRegisters<A, way>) {
+      by_register<F, W>(o, p);
+    } else if constexpr (OfNear<F, A>) {
       if (any_far<W, F>(p)) [[unlikely]]
         for (int j = 0; j < W; ++j) {
           GT_SHORT_LOOP;
@@ -218,7 +232,9 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
     [[maybe_unused]] alignas(64) Wider<A> x_room[kIsHalf<A> ? W : 1];
     [[maybe_unused]] alignas(64) Wider<B> y_room[kIsHalf<B> ? W : 1];
     const auto *p = load_block<W>(x, x_room), *q = load_block<W>(y, y_room);
-    if constexpr (kByRegister<A, way>)
+    if constexpr (kDoubleRegisters<A, way>)
+      by_register<F, W>(o, p, q);
+    else if constexpr (kFloatRegisters<A, way>)
       store_lanes<W>(o, [=](int j) { return F{}(lanes_at(p + j), lanes_at(q + j)); });
     else
       store_block<W>(o, [=](int j) { return F{}(p[j], q[j]); });
@@ -372,7 +388,7 @@ template <DtypeSet S, class F> constexpr Elementwise binary(const char* name, do
 template <DtypeSet S, class F> constexpr Elementwise ternary(const char* name, double cost, F) {
   return row<3, S, Way::Cheap, F>(name, cost);
 }
-// The same for elementary functions (math.h) and formulas of them, which take registers of floats as well.
+// The same for elementary functions (math.h) and formulas of them, which take registers as well.
 template <DtypeSet S, class F> constexpr Elementwise unary_math(const char* name, double cost, F) {
   return row<1, S, Way::Register, F>(name, cost);
 }

@@ -33,11 +33,21 @@ GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
 #undef GT_REAL1
 #undef GT_REAL2
 
-        inline Floats sqrt(Floats x) {
-  return square_root(x);
-}
+inline Floats sqrt(Floats x) { return square_root(x); }
 inline Floats fabs(Floats x) { return size_of(x); }
-inline double exp_half_square(double x) { return exp(-0.5 * x * x); }
+// One double goes through the register as well.
+#define GT_LANE1(name) \
+  inline double name(double x) { return name(all<1>(x))[0]; }
+#define GT_LANE2(name) \
+  inline double name(double x, double y) { return name(all<1>(x), all<1>(y))[0]; }
+// clang-format off
+GT_LANE1(exp) GT_LANE1(expm1) GT_LANE1(sinh) GT_LANE1(cosh) GT_LANE1(tanh) GT_LANE1(exp_half_square)
+GT_LANE1(log) GT_LANE1(log1p) GT_LANE1(asinh) GT_LANE1(acosh) GT_LANE1(atanh)
+GT_LANE1(sin) GT_LANE1(cos) GT_LANE1(tan) GT_LANE1(asin) GT_LANE1(acos) GT_LANE1(atan)
+GT_LANE1(erf) GT_LANE1(erfc) GT_LANE1(normal_below) GT_LANE2(pow) GT_LANE2(atan2) GT_LANE2(hypot)
+// clang-format on
+#undef GT_LANE1
+#undef GT_LANE2
 
 // The C99 functions, reached without std::complex's templates: an out-of-line copy of those
 // would be shared between instruction sets.
@@ -65,9 +75,7 @@ GT_COMPLEX1(sinh) GT_COMPLEX1(cosh) GT_COMPLEX1(tanh) GT_COMPLEX1(asinh) GT_COMP
 // clang-format on
 #undef GT_COMPLEX1
 
-            inline float abs(c64 z) {
-  return hypot(z.real(), z.imag());
-}
+inline float abs(c64 z) { return hypot(z.real(), z.imag()); }
 inline double abs(c128 z) { return hypot(z.real(), z.imag()); }
 
 template <class Z> inline Z expm1(Z z) {
@@ -97,16 +105,22 @@ template <Real X> inline X softplus(X x) {
   const X y = log1p_unit(exp_negative(-size_of(x)));
   return pick(x > X(0), x + y, y);
 }
-inline double softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
+template <int N> GT_INLINE Doubles<N> softplus(Doubles<N> x) {
+  return at_least(x, 0) + log1p(exp(-size_of(x)));
+}
+inline double softplus(double x) { return softplus(all<1>(x))[0]; }
 
 // What formulas of numbers need to be formulas of registers too: the type of their constants, choices.
-template <class T> using NumberIn = std::conditional_t<std::is_same_v<T, Floats>, float, T>;
+template <class T> struct NumberOf { using Type = T; };
+template <> struct NumberOf<Floats> { using Type = float; };
+template <int N> struct NumberOf<Doubles<N>> { using Type = double; };
+template <class T> using NumberIn = typename NumberOf<T>::Type;
+template <int N> GT_INLINE Doubles<N> fabs(Doubles<N> x) { return size_of(x); }
 // x y, and 0 for any y where x is 0.
-template <class T> inline T product_from_0(T x, T y) {
-  if constexpr (std::is_same_v<T, Floats>)
-    return pick(x == 0, 0, x * y);
-  else
-    return is_zero(x) ? T(0) : mul(x, y);
+template <class T> GT_INLINE T product_from_0(T x, T y) { return is_zero(x) ? T(0) : mul(x, y); }
+GT_INLINE Floats product_from_0(Floats x, Floats y) { return pick(x == 0, 0, x * y); }
+template <int N> GT_INLINE Doubles<N> product_from_0(Doubles<N> x, Doubles<N> y) {
+  return pick(x == 0, 0.0, x * y);
 }
 
 }  // namespace gt::math

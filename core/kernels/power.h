@@ -5,13 +5,13 @@
 namespace gt::math {
 
 // To the nearest whole number, of |x| < 2^22; of larger ones whose parity matters, x itself.
-template <Real X> GT_IN_PLACE X nearest(X x) {
+template <Real X> GT_INLINE X nearest(X x) {
   const X large = with_sign_of(x, X(0x1p23f)), y = (x + large) - large;
   return pick(size_of(x) < X(0x1p23f), y, x);
 }
 // |x|^y = 2^(y log2|x|): the logarithm and its product with y, whose error counts up to 128 times, in double;
 // 2^r of the rest in float.
-template <Real X> GT_IN_PLACE X pow(X x, X y) {
+template <Real X> GT_INLINE X pow(X x, X y) {
   const X inf = __builtin_inff(), size = size_of(x);
   const auto tiny = size < X(0x1p-126f);
   const BitsOf<X> off = bits_of(pick(tiny, size * 0x1p23f, size)) - 0x3f3504f3u;  // sqrt(1/2)
@@ -47,7 +47,7 @@ template <Real X> GT_IN_PLACE X pow(X x, X y) {
 
 // Squares of what is scaled by a power of two near the larger one neither overflow nor vanish. Numbers that
 // are not negative are ordered as their bits are, infinity before NaN.
-template <Real X> GT_IN_PLACE X hypot(X x, X y) {
+template <Real X> GT_INLINE X hypot(X x, X y) {
   const BitsOf<X> a = bits_of(size_of(x)), b = bits_of(size_of(y));
   const BitsOf<X> most = signed_most(a, b), least = signed_least(a, b), high = most & 0x7f800000u;
   const BitsOf<X> power = signed_most(BitsOf<X>(0x00800000u), signed_least(BitsOf<X>(0x7e800000u), high));

@@ -25,6 +25,7 @@ template <class T> [[gnu::always_inline]] inline V<T> same_in_all(T x) { return 
 template <class T> [[gnu::always_inline]] inline T exp_of(T x) { return math::exp(x); }
 template <class T> [[gnu::always_inline]] inline V<T> exp_of(V<T> x) {
   if constexpr (std::is_same_v<T, float>) return math::exp(math::Floats(x)).v;
+  if constexpr (std::is_same_v<T, double>) return math::exp(math::Doubles<1>{{x}}).at[0];
   alignas(64) T y[kLanes<T>];
   store(y, x);
   GT_VECTOR_LOOP
@@ -195,8 +196,15 @@ template <class S> void log_softmax(S* out, const S* x, int64_t rows, int64_t n)
     if (n < kFew<T>) return in_float(out, x, rows * n, [=](float* o) { log_softmax(o, o, rows, n); });
   T largest[kSoftmaxBlock], sum[kSoftmaxBlock];
   exp_sums(x, rows, n, largest, sum);
-  GT_VECTOR_LOOP
-  for (int64_t r = 0; r < rows; ++r) sum[r] = math::log(sum[r]);
+  if constexpr (std::is_same_v<T, double>) {
+    constexpr int L = math::kInRegister;
+    for (int64_t r = rows; r % L; ++r) sum[r] = 1;
+    for (int64_t r = 0; r < rows; r += L)
+      math::store_doubles(sum + r, math::log(math::load_doubles<1>(sum + r)));
+  } else {
+    GT_VECTOR_LOOP
+    for (int64_t r = 0; r < rows; ++r) sum[r] = math::log(sum[r]);
+  }
   for (int64_t r = 0; r < rows; ++r, out += n, x += n)
     each_vector<T>(n, [=, m = largest[r], by = sum[r]](int64_t i, auto span) {
       span.store(out + i, span.load(x + i, T(0)) - m - by);

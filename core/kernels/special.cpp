@@ -10,7 +10,7 @@ namespace gt {
 namespace {
 
 // Giles 2010, "Approximating the erfinv function": two polynomials in w = -log(1 - x^2).
-template <math::Real X> GT_IN_PLACE X erfinv(X x) {
+template <math::Real X> GT_INLINE X erfinv(X x) {
   const X w = -math::log((1 - x) * (1 + x)), u = w - 2.5f, v = math::square_root(w) - 3;
   const X p = math::horner(u, 1.50140941f, 0.246640727f, -0.00417768164f, -0.00125372503f, 0.00021858087f,
                            -4.39150654e-06f, -3.5233877e-06f, 3.43273939e-07f, 2.81022636e-08f);

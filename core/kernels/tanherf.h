@@ -11,7 +11,7 @@ namespace gt::math {
 // 1, so tanh(y) = (t b + a) / (t a + b) for t = tanh(r), a polynomial. Near 1 the roundings of both count
 // fully, and it is 1 + 2 (t - 1) / (t a + b), which they hardly change. k comes from a factor below 2 /
 // log(2): its steps then lie where the result is just above a power of two, and roundings count least.
-template <Real X> GT_IN_PLACE X tanh(X x) {
+template <Real X> GT_INLINE X tanh(X x) {
   const X y = at_most(X(9.1f), size_of(x));                                 // 1 from 9.02 on; NaN stays
   const X shifted = fused(y, 2.7307f, 0x1.8p23f), k = shifted - 0x1.8p23f;  // as in exp
   const X r = fused_from(k, 0.346573591f, y), q = r * r;
@@ -22,7 +22,7 @@ template <Real X> GT_IN_PLACE X tanh(X x) {
 }
 #else
 // A polynomial up to 0.625, beyond it 1 - 2 / (exp(2 y) + 1), whose second part has to have fewer digits.
-template <Real X> GT_IN_PLACE X tanh(X x) {
+template <Real X> GT_INLINE X tanh(X x) {
   const X y = at_most(X(9.1f), size_of(x)), q = y * y;
   const X low = fused(by_halves(q, q * q, -3.333327770e-01f, 1.333133131e-01f, -5.373000726e-02f,
                                 2.060617879e-02f, -5.666978657e-03f),
@@ -35,7 +35,7 @@ template <Real X> GT_IN_PLACE X tanh(X x) {
 #endif
 
 // -log(erfc(y)) / y - 1.
-template <Real X> GT_IN_PLACE X erf_exponent(X y) {
+template <Real X> GT_INLINE X erf_exponent(X y) {
   return by_halves(y, y * y, 1.283791661e-01f, 6.366193891e-01f, 1.027778387e-01f, -1.915307902e-02f,
                    -1.603699056e-04f, 1.667003031e-03f, -6.328242598e-04f, 1.176379083e-04f,
                    -9.255905752e-06f);
@@ -43,7 +43,7 @@ template <Real X> GT_IN_PLACE X erf_exponent(X y) {
 #if GT_HAS_FMA
 // 1 - exp(-m), where m = -log(erfc(y)) is a polynomial; it is y (1 + m / y - 1), the first digits being
 // exact.
-template <Real X> GT_IN_PLACE X erf(X x) {
+template <Real X> GT_INLINE X erf(X x) {
   const X y = at_most(X(4), size_of(x));  // 1 from 3.92 on; NaN stays
   const X m = fused(erf_exponent(y), y, y);
   // exp(-m) - 1 = 2^k (p + 1) - 1 with p = exp(r) - 1.
@@ -54,7 +54,7 @@ template <Real X> GT_IN_PLACE X erf(X x) {
 }
 #else
 // The same from 1 on; below, a polynomial.
-template <Real X> GT_IN_PLACE X erf(X x) {
+template <Real X> GT_INLINE X erf(X x) {
   const X y = at_most(X(4), size_of(x)), q = x * x;
   const X low = fused(by_halves(q, q * q, 1.283791661e-01f, -3.761262596e-01f, 1.128358543e-01f,
                                 -2.685381286e-02f, 5.188329611e-03f, -8.010208257e-04f, 7.853905117e-05f),
@@ -67,7 +67,7 @@ template <Real X> GT_IN_PLACE X erf(X x) {
 
 // For y = |x|, erfc(y) = exp(-y^2) t Q(t) with t = 1 / (1 + 3/8 y), after Shepherd and Laframboise 1981. The
 // steps whose roundings count fully are in double: t, the last of Q, the remainder of y^2, the product.
-template <Real X> GT_IN_PLACE X erfc(X x) {
+template <Real X> GT_INLINE X erfc(X x) {
   const X y = at_most(X(10.5f), size_of(x));  // 0 from 10.06 on; NaN stays
   using Wide = decltype(widened(x));
   const Wide wide = widened(y), d = fused(wide, Wide(0.375), Wide(1));

@@ -11,12 +11,12 @@ namespace gt::math {
 // Beyond this, the multiple of pi to subtract has too many digits for `remainder`: far_sin and the others
 // follow.
 constexpr float kFarFrom = 1e5f;
-template <Real X> GT_IN_PLACE auto is_far(X x) { return size_of(x) > X(kFarFrom); }
+template <Real X> GT_INLINE auto is_far(X x) { return size_of(x) > X(kFarFrom); }
 
 // x - k pi, where pi is the sum of three floats (Cody and Waite 1980, chapter 8). The first product is
 // subtracted exactly, since k is near x / pi; the others are rounded once. Without an instruction for that,
 // products of the 17 bits of k with 34 of pi are exact in double.
-template <Real X> GT_IN_PLACE X less_multiple_of_pi(X x, X k) {
+template <Real X> GT_INLINE X less_multiple_of_pi(X x, X k) {
 #if GT_HAS_FMA
   return fused(k, 0x1.ee59dap-49f, fused(k, 0x1.777a5cp-24f, fused_from(k, 0x1.921fb6p+1f, x)));
 #else
@@ -24,7 +24,7 @@ template <Real X> GT_IN_PLACE X less_multiple_of_pi(X x, X k) {
   return narrowed((widened(x) - wide * 0x1.921fb544p+1) - wide * 0x1.0b4611a626331p-33);
 #endif
 }
-template <Real X> GT_IN_PLACE X less_multiple_of_half_pi(X x, X k, X& lost) {
+template <Real X> GT_INLINE X less_multiple_of_half_pi(X x, X k, X& lost) {
 #if GT_HAS_FMA
   const X first = fused_from(k, 0x1.921fb6p+0f, x), second = k * 0x1.777a5cp-25f, r = first + second;
   // Where the second is the larger one, their sum is either exact or its rounding is not seen here.
@@ -39,7 +39,7 @@ template <Real X> GT_IN_PLACE X less_multiple_of_half_pi(X x, X k, X& lost) {
 #endif
 }
 // sin(r) for |r| <= pi / 2. What rounding loses of r^2, or of r^3, counts.
-template <Real X> GT_IN_PLACE X sin_reduced(X r) {
+template <Real X> GT_INLINE X sin_reduced(X r) {
   const X q = r * r, p = horner(q, -1.666665971e-01f, 8.333062753e-03f, -1.980934612e-04f, 2.605182090e-06f);
 #if GT_HAS_FMA
   return fused(fused(p, q, p * fused_less(r, r, q)), r, r);
@@ -50,13 +50,13 @@ template <Real X> GT_IN_PLACE X sin_reduced(X r) {
 }
 // Of |x| <= kFarFrom: (-1)^k sin(x - k pi), where adding 1.5 * 2^23 rounds to a whole k and leaves it in the
 // low bits.
-template <Real X> GT_IN_PLACE X near_sin(X x) {
+template <Real X> GT_INLINE X near_sin(X x) {
   const X shifted = fused(x, 0.318309886f, 0x1.8p23f), k = shifted - 0x1.8p23f;
   const X s = sin_reduced(less_multiple_of_pi(x, k));
   return pick(x == X(0), x, from_bits(bits_of(s) ^ (bits_of(shifted) << 31)));
 }
 // The same with k + 1/2: cos(x) = sin(x + pi / 2).
-template <Real X> GT_IN_PLACE X near_cos(X x) {
+template <Real X> GT_INLINE X near_cos(X x) {
   const X y = size_of(x), shifted = fused(y, 0.318309886f, 0.5f) + 0x1.8p23f,
           k = (shifted - 0x1.8p23f) - 0.5f;
   const X s = sin_reduced(less_multiple_of_pi(y, k));
@@ -64,7 +64,7 @@ template <Real X> GT_IN_PLACE X near_cos(X x) {
 }
 // tan(r + lost) for |r| <= pi / 4 as a sum of two, or -1 over it: there a step of Newton's takes the second
 // in.
-template <Real X> GT_IN_PLACE X tan_reduced(X r, X lost, BitsOf<X> k) {
+template <Real X> GT_INLINE X tan_reduced(X r, X lost, BitsOf<X> k) {
   const X q = r * r;
   const X rest = fused(horner(q, 3.333314359e-01f, 1.333914250e-01f, 5.338243768e-02f, 2.453465201e-02f,
                               2.949927468e-03f, 9.487323463e-03f),
@@ -72,7 +72,7 @@ template <Real X> GT_IN_PLACE X tan_reduced(X r, X lost, BitsOf<X> k) {
   const X t = r + rest, v = -1 / t, e = fused(v, rest, fused(v, r, 1));
   return pick((k & 1u) == BitsOf<X>(0u), t, fused(v, e, v));
 }
-template <Real X> GT_IN_PLACE X near_tan(X x) {
+template <Real X> GT_INLINE X near_tan(X x) {
   const X shifted = fused(x, 0.636619772f, 0x1.8p23f), k = shifted - 0x1.8p23f;
   X lost;
   const X r = less_multiple_of_half_pi(x, k, lost);
@@ -130,13 +130,13 @@ inline float tan(float x) { return is_far(x) ? far_tan(x) : near_tan(x); }
 // ---- their inverses ------------------------------------------------------------------------
 
 // (asin(s) - s) / s for z = s^2 <= 1/4.
-template <Real X> GT_IN_PLACE X asin_rest(X z) {
+template <Real X> GT_INLINE X asin_rest(X z) {
   return z * by_halves(z, z * z, 1.666675210e-01f, 7.495297492e-02f, 4.547037557e-02f, 2.417952195e-02f,
                        4.216629639e-02f);
 }
 // Above 1/2: asin(y) = pi / 2 - 2 asin(sqrt((1 - y) / 2)). The square root of what is negative makes NaN
 // beyond 1.
-template <Real X> GT_IN_PLACE X asin(X x) {
+template <Real X> GT_INLINE X asin(X x) {
   const X y = size_of(x), z_outer = fused_from(y, 0.5f, 0.5f);
   const auto inner = y < X(0.5f);
   const X z = pick(inner, y * y, z_outer), s = pick(inner, y, square_root(z_outer));
@@ -145,7 +145,7 @@ template <Real X> GT_IN_PLACE X asin(X x) {
   const X high = fused_from(s, 2, 0x1.921fb6p+0f) + fused_from(rest * s, 2, -0x1.777a5cp-25f);
   return with_sign_of(x, pick(inner, low, high));
 }
-template <Real X> GT_IN_PLACE X acos(X x) {
+template <Real X> GT_INLINE X acos(X x) {
   const X y = size_of(x), z_outer = fused_from(y, 0.5f, 0.5f);
   const auto inner = y < X(0.5f);
   const X z = pick(inner, y * y, z_outer), s = pick(inner, x, square_root(z_outer));
@@ -156,14 +156,14 @@ template <Real X> GT_IN_PLACE X acos(X x) {
 }
 
 // (atan(r) - r) / r for q = r^2 <= 1.
-template <Real X> GT_IN_PLACE X atan_rest(X q) {
+template <Real X> GT_INLINE X atan_rest(X q) {
   const X low = horner(q, -3.333315253e-01f, 1.999377310e-01f, -1.421105564e-01f, 1.066600457e-01f);
   const X high = horner(q, -7.552213967e-02f, 4.321185872e-02f, -1.636792719e-02f, 2.920691855e-03f),
           square = q * q;
   return q * fused(high, square * square, low);
 }
 // Above 1: pi / 2 - atan(1 / x).
-template <Real X> GT_IN_PLACE X atan(X x) {
+template <Real X> GT_INLINE X atan(X x) {
   const X y = size_of(x);
   const auto outer = y > X(1);
   const X r = pick(outer, -1 / y, y), rest = fused(atan_rest(r * r), r, only_if(outer, X(-0x1.777a5cp-25f)));
@@ -171,7 +171,7 @@ template <Real X> GT_IN_PLACE X atan(X x) {
 }
 // The angle's size is a + b r', with r the smaller of |x| and |y| over the larger. As C99 has it, zeros and
 // infinities have directions too.
-template <Real X> GT_IN_PLACE X atan2(X y, X x) {
+template <Real X> GT_INLINE X atan2(X y, X x) {
   const X ax = size_of(x), ay = size_of(y);
   const auto steep = ay > ax;
   const BitsOf<X> left = signed_shift(bits_of(x), 31);  // all ones, or 0

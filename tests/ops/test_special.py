@@ -1,5 +1,7 @@
 """Special functions at their poles, edges and far out; the numbers are those of TensorFlow 2.21 and mpmath."""
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 
@@ -195,3 +197,23 @@ def test_complex_expm1_where_it_overflows(dtype, rtol, far):
     z = np.array([50 + 3j, 3, -100 + 1j, 1e-3 + 2j, 80 + 0.5j], dtype)
     expected = np.exp(z.astype(np.complex128)) - 1
     np.testing.assert_allclose(tf.math.expm1(tf.constant(z)).numpy(), expected, rtol=rtol, atol=1e-30)
+
+
+def normal_tail(x):
+    """The normal distribution below -x, for x from 3 on, in 50 digits: Laplace's continued fraction."""
+    fraction = x
+    for k in range(300, 0, -1):
+        fraction = x + k / fraction
+    pi = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
+    return (-x * x / 2).exp() / (2 * pi).sqrt() / fraction
+
+
+def test_gelu_of_float64_far_below_0():
+    xs = np.random.RandomState(5).uniform(-37, -3, 300)
+    got = tf.nn.gelu(tf.constant(xs)).numpy()
+    with localcontext(prec=50):
+        exact = [Decimal(x) * normal_tail(-Decimal(x)) for x in xs]
+        off = [
+            abs(Decimal(g) - e) / Decimal(np.spacing(abs(float(e)))) for g, e in zip(got, exact, strict=True)
+        ]
+    assert max(off) < 5
