@@ -33,13 +33,12 @@ Times = dict[tuple[str, str], float]
 def build(compiler: str) -> Path:
     """The program that runs single loops (tests/native/loops.cpp), built with a compiler."""
     folder, tools = CACHE / compiler.replace("/", "_"), Path(sys.executable).parent
-    quiet = {"stdout": subprocess.DEVNULL, "check": True}
     subprocess.run(
         [tools / "cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-Wno-dev", f"-DCMAKE_CXX_COMPILER={compiler}",
          f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}", f"-DPython_EXECUTABLE={sys.executable}",
-         "-DCMAKE_BUILD_TYPE=Release", "-DGRADTAPE_CHECKS=ON"], **quiet,
+         "-DCMAKE_BUILD_TYPE=Release", "-DGRADTAPE_CHECKS=ON"], stdout=subprocess.DEVNULL, check=True,
     )  # fmt: skip
-    subprocess.run([tools / "ninja", "-C", folder, "loops"], **quiet)
+    subprocess.run([tools / "ninja", "-C", folder, "loops"], stdout=subprocess.DEVNULL, check=True)
     return folder / "tests" / "native" / "loops"
 
 
