@@ -95,7 +95,7 @@ template <int N> GT_INLINE Doubles<N> root_of_normal(Doubles<N> x) {
 #if GT_ISA_LEVEL == 4
   // From 14 digits of the processor's to 28, and with what the square lacks to all: less than the instruction
   // for the root takes.
-  const Doubles<N> g{_mm512_rsqrt14_pd(x.at[0])}, half = of_bits(bits_of(g) - 0x0010000000000000);
+  const Doubles<N> g{_mm512_maskz_rsqrt14_pd(0xff, x.at[0])}, half = of_bits(bits_of(g) - 0x0010000000000000);
   const Doubles<N> s = x * g, e = fused(-s, half, 0.5), better = fused(s, e, s);
   return fused(fused(half, e, half), fused(-better, better, x), better);
 #else

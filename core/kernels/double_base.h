@@ -172,7 +172,7 @@ template <int N> GT_INLINE Doubles<N> fused(Doubles<N> a, double b, double c) {
 }
 GT_INLINE DoubleRegister sqrt(DoubleRegister x) {
 #if GT_ISA_LEVEL == 4
-  return _mm512_sqrt_pd(x);
+  return _mm512_maskz_sqrt_pd(0xff, x);
 #elif GT_ISA_LEVEL == 3
   return _mm256_sqrt_pd(x);
 #elif GT_ISA_LEVEL == 2
@@ -184,7 +184,7 @@ GT_INLINE DoubleRegister sqrt(DoubleRegister x) {
 template <int N> GT_INLINE Doubles<N> sqrt(Doubles<N> x) { return GT_REGISTERS(sqrt(x.at[k])); }
 GT_INLINE DoubleRegister nearest_whole(DoubleRegister x) {
 #if GT_ISA_LEVEL == 4
-  return _mm512_roundscale_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return _mm512_maskz_roundscale_pd(0xff, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 #elif GT_ISA_LEVEL == 3
   return _mm256_round_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 #elif GT_ISA_LEVEL == 2

@@ -28,13 +28,15 @@ template <int N> GT_INLINE ErfRow<N> erf_rows(Doubles<N> y) {
       return gradtape_erf_table[rows[k * kInRegister + j]];
     };
 #if GT_ISA_LEVEL == 4
+    // (Functions without "maskz" warn of what they leave undefined.)
     auto two = [&](int j) __attribute__((always_inline)) {
-      return _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(at(j))), _mm256_loadu_pd(at(j + 4)),
-                                1);
+      return _mm512_maskz_insertf64x4(0xff, _mm512_maskz_broadcast_f64x4(0xff, _mm256_loadu_pd(at(j))),
+                                      _mm256_loadu_pd(at(j + 4)), 1);
     };
     const __m512d a = two(0), b = two(1), c = two(2), d = two(3);
-    const __m512d even = _mm512_unpacklo_pd(a, b), odd = _mm512_unpackhi_pd(a, b);
-    const __m512d more_even = _mm512_unpacklo_pd(c, d), more_odd = _mm512_unpackhi_pd(c, d);
+    const __m512d even = _mm512_maskz_unpacklo_pd(0xff, a, b), odd = _mm512_maskz_unpackhi_pd(0xff, a, b);
+    const __m512d more_even = _mm512_maskz_unpacklo_pd(0xff, c, d),
+                  more_odd = _mm512_maskz_unpackhi_pd(0xff, c, d);
     const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13),
                   high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
     out.x.at[k] = _mm512_permutex2var_pd(even, low, more_even);
