@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 KNOWN = ["g++", "g++-12", "g++-14", "clang++", "clang++-16", "clang++-19"]
 FLAGS = (
-    "-std=c++20 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp-simd -fno-exceptions -w"
+    "-std=c++20 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp-simd -fno-exceptions -w -DGT_NO_CONTRACTION"
 ).split()
 
 

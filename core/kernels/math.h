@@ -2,6 +2,9 @@
 // our own: explog.h, hyperbolic.h, power.h, tanherf.h, trig.h of float, double_*.h of double. Those of
 // complex ones are the C library's.
 #pragma once
+#ifndef GT_NO_CONTRACTION
+#error "CMakeLists.txt lists the files that use elementary functions: they are compiled with -ffp-contract=off"
+#endif
 #include <math.h>
 
 #include "arith.h"

@@ -3,7 +3,6 @@
 #include "norms.h"
 
 #include "all.h"
-#include "math.h"
 
 namespace gt {
 
@@ -99,13 +98,13 @@ template <class T> void rows(const RowNorm& a) {
     if (offset) {
       double mean, squares;
       row_moments<T>(x, n, &mean, &squares);
-      const T m = T(mean), s = T(1 / math::sqrt(squares / double(n) + a.epsilon));
+      const T m = T(mean), s = T(1 / __builtin_sqrt(squares / double(n) + a.epsilon));
       static_cast<T*>(a.mean)[r] = m, static_cast<T*>(a.rstd)[r] = s;
       GT_VECTOR_LOOP
       for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - m) * s * scale[i] + offset[i];
     } else {
       const double squares = sum_of<T>(n, [=](int64_t i) { return x[i] * x[i]; });
-      const T s = T(1 / math::sqrt(squares / double(n) + a.epsilon));
+      const T s = T(1 / __builtin_sqrt(squares / double(n) + a.epsilon));
       static_cast<T*>(a.rstd)[r] = s;
       GT_VECTOR_LOOP
       for (int64_t i = 0; i < n; ++i) out[i] = x[i] * s * scale[i];

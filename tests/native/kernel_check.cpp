@@ -231,7 +231,8 @@ static void consistent(const Elementwise& e, const std::vector<T>& x, const std:
     if (!std::strcmp(e.name, "pow") && (y[i] == 2 || y[i] == 3 || y[i] == -1 || y[i] == T(0.5)))
       many[0] = many[36] = one;
     if (!same_bits(one, out[i]) || !same_bits(many[0], one) || !same_bits(many[36], one))
-      wrong(std::string(e.name) + " depends on the place: x=" + std::to_string(x[i]));
+      wrong(std::string(e.name) + " depends on the place: x=" + std::to_string(x[i]) +
+            ", y=" + std::to_string(y[i]) + ": " + std::to_string(one) + " alone, " + std::to_string(out[i]));
   }
   for (size_t n : {2u, 5u, 15u, 16u, 17u, 31u, 100u}) {
     std::vector<T> a(x.begin(), x.begin() + n), guard(n + 1, T(77));
