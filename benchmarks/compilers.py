@@ -119,13 +119,14 @@ def main() -> None:
     parser.add_argument("--levels", nargs="*", type=int, default=[2, 3, 4], help="of x86-64: 2, 3, 4")
     parser.add_argument("--only", nargs="*", default=[], metavar="name")
     parser.add_argument("--types", nargs="*", default=list(TYPES), choices=TYPES, metavar="type")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="of times; 0: results alone")
     options = parser.parse_args()
     programs = [build(compiler) for compiler in options.compilers]
     count = 0
     for level in options.levels:
         count += different(programs, options.compilers, level, options)
-        count += slow(programs, options.compilers, level, options)
+        if options.rounds:
+            count += slow(programs, options.compilers, level, options)
     sys.exit(bool(count))
 
 

@@ -1,7 +1,7 @@
-// What erf and erfc of double (kernels/double_erf.h) look up: next to each i / 64 up to 6 a point x, erf(x), erfc(x) and
-// the slope of erf. The points are those where erf(x) is a double to 8 digits more (Gal, "Computing elementary
-// functions: a new approach for achieving high accuracy and good performance", 1986). Written by
-// `python tools/fit_double.py erf_table`.
+// What erf and erfc of double (kernels/double_erf.h) look up: next to each i / 64 up to 6 a point x, erf(x),
+// erfc(x) and the slope of erf. The points are those where erf(x) is a double to 8 digits more (Gal,
+// "Computing elementary functions: a new approach for achieving high accuracy and good performance", 1986).
+// Written by `python tools/fit_double.py erf_table`.
 extern "C" [[gnu::visibility("hidden")]] const double gradtape_erf_table[385][4];
 const double gradtape_erf_table[385][4] = {
     {0x0.0p+0, 0x0.0p+0, 0x1.0000000000000p+0, 0x1.20dd750429b6dp+0},

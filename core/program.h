@@ -171,8 +171,8 @@ class Program {
   void give_back(std::unique_ptr<Frame> f) noexcept;
   // `moved`: something has another address than when the frame was used last.
   void execute(Frame& f, double* times, bool interruptible, bool moved = true);
-  // Frames that no run uses. A thread looks into its own place first, so that threads which run one program do
-  // not wait for each other.
+  // Frames that no run uses. A thread looks into its own place first, so that threads which run one program
+  // do not wait for each other.
   struct alignas(64) Idle {
     std::atomic<Frame*> frame{nullptr};
   };

@@ -3,7 +3,8 @@
 // complex ones are the C library's.
 #pragma once
 #ifndef GT_NO_CONTRACTION
-#error "CMakeLists.txt lists the files that use elementary functions: they are compiled with -ffp-contract=off"
+#error \
+    "CMakeLists.txt lists the files that use elementary functions: they are compiled with -ffp-contract=off"
 #endif
 #include <math.h>
 
