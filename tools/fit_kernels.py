@@ -11,7 +11,8 @@ weights grow with the errors).
 **log, sine, cosine, the inverse functions, the hyperbolic ones, 2^x** (`explog.h`, `trig.h`, `hyperbolic.h`,
 `power.h`): the remainder after its first terms, which are exact, on the interval of the reduced argument.
 
-**erfc** (`tanherf.h`): like the next one, with exp(-y^2) and t = 1 / (1 + 3/8 y).
+**erf and erfc** (`tanherf.h`) look up their values and slopes at whole 64ths: `python tools/fit_kernels.py erf_tables`
+prints `core/float_erf_table.cpp`. The series beside it are Taylor's.
 
 **The normal distribution's tail** (`activations.cpp`). For y >= 0, P(X > y) = exp(-y^2 / 2) R(y), where R falls from
 1/2 like 1 / y. As Shepherd and Laframboise do for erfc ("Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x in
@@ -19,6 +20,8 @@ weights grow with the errors).
 in it: R(y) = t Q(t) with t = 1 / (1 + C y). Q is fitted where the tail is a float. C is the multiple of 1/32 that lets
 the float32 steps round least.
 """
+
+import sys
 
 import mpmath
 import numpy as np
@@ -34,12 +37,6 @@ def ratio(y):
     """R(y), to more digits than a double has."""
     y = mpmath.mpf(float(y))
     return mpmath.erfc(y / mpmath.sqrt(2)) * mpmath.exp(y * y / 2) / 2
-
-
-def erfc_ratio(y):
-    """exp(y^2) erfc(y)."""
-    y = mpmath.mpf(float(y))
-    return mpmath.erfc(y) * mpmath.exp(y * y)
 
 
 def lawson(rows, values):
@@ -114,7 +111,28 @@ PARTS = [
 ]
 
 
+def erf_table(name, function, last):
+    """Lines of C++: function and the slope of erf at 0, 1/64, ... last."""
+
+    def digits(x):
+        return float(np.float32(float(x))).hex().replace("0000000p", "p") + "f"
+
+    points = [mpmath.mpf(i) / 64 for i in range(int(last * 64) + 1)]
+    slope = 2 / mpmath.sqrt(mpmath.pi)
+    rows = [f"{{{digits(function(y))}, {digits(slope * mpmath.exp(-y * y))}}}," for y in points]
+    print(f'extern "C" [[gnu::visibility("hidden")]] const float {name}[{len(rows)}][2];')
+    print(f"const float {name}[{len(rows)}][2] = {{")
+    for i in range(0, len(rows), 2):
+        print("    " + " ".join(rows[i : i + 2]))
+    print("};")
+
+
 def main():
+    if sys.argv[1:] == ["erf_tables"]:
+        mpmath.mp.prec = 80
+        erf_table("gradtape_float_erf", mpmath.erf, 4)
+        erf_table("gradtape_float_erfc", mpmath.erfc, 10.0625)
+        return
     half = 1.001 * np.log(2) / 2
     show("exp(r) - 1", *fit_rest(mpmath.expm1, range(2, 7), -half, half, lambda x: 1 / mpmath.expm1(x)))
     show("tanh(r)", *fit_rest(mpmath.tanh, (3, 5, 7), 2.0**-16, 0.2225, lambda x: 1 / mpmath.tanh(x)))
@@ -135,7 +153,6 @@ def main():
     print(
         f"log2((1 + s) / (1 - s)): relative error {error:.1e}; {', '.join(f'{c:.17e}' for c in fitted[::-1])}"
     )
-    show("erfc", *fit_tail(erfc_ratio, 3 / 8, 8, 10.1))
     coefficients, error = fit_tail(ratio, C, DEGREE, LAST)
     show("tail", coefficients, error)
     y = np.linspace(0, 13, 20001, dtype=np.float32)

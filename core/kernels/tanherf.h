@@ -4,6 +4,9 @@
 #pragma once
 #include "explog.h"
 
+extern "C" [[gnu::visibility("hidden")]] const float gradtape_float_erf[257][2];
+extern "C" [[gnu::visibility("hidden")]] const float gradtape_float_erfc[645][2];
+
 namespace gt::math {
 
 #if GT_HAS_FMA
@@ -34,13 +37,62 @@ template <Real X> GT_INLINE X tanh(X x) {
 }
 #endif
 
+// A known value and a slope, from a table of both.
+template <class X> struct Known { X value, slope; };
+GT_INLINE Known<float> look_up(const float (*table)[2], uint32_t row) {
+  return {table[row][0], table[row][1]};
+}
+GT_INLINE Known<Floats> look_up(const float (*table)[2], Words row) {
+  alignas(kVectorBytes) uint32_t rows[kLanes<float>];
+  store(rows, row.v);
+  // Through memory, where compilers would move numbers out of a register one by one.
+  __asm__("" : "+m"(rows));
+#if GT_ISA_LEVEL >= 2
+  auto at = [&](int j) __attribute__((always_inline)) {
+    return reinterpret_cast<const __m64*>(table[rows[j]]);
+  };
+  auto two = [&](int j) __attribute__((always_inline)) {
+    return _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), at(j)), at(j + 1));
+  };
+#endif
+#if GT_ISA_LEVEL == 4
+  auto half = [&](int j) __attribute__((always_inline)) {
+    __m512 x = _mm512_maskz_broadcast_f32x4(0xffff, two(j));
+    x = _mm512_maskz_insertf32x4(0xffff, x, two(j + 4), 1);
+    x = _mm512_maskz_insertf32x4(0xffff, x, two(j + 8), 2);
+    return _mm512_maskz_insertf32x4(0xffff, x, two(j + 12), 3);
+  };
+  const __m512 a = half(0), b = half(2);
+  return {Floats(V<float>(_mm512_maskz_shuffle_ps(0xffff, a, b, 0x88))),
+          Floats(V<float>(_mm512_maskz_shuffle_ps(0xffff, a, b, 0xdd)))};
+#elif GT_ISA_LEVEL == 3
+  const __m256 a = _mm256_insertf128_ps(_mm256_castps128_ps256(two(0)), two(4), 1),
+               b = _mm256_insertf128_ps(_mm256_castps128_ps256(two(2)), two(6), 1);
+  return {Floats(V<float>(_mm256_shuffle_ps(a, b, 0x88))), Floats(V<float>(_mm256_shuffle_ps(a, b, 0xdd)))};
+#elif GT_ISA_LEVEL == 2
+  const __m128 a = two(0), b = two(2);
+  return {Floats(V<float>(_mm_shuffle_ps(a, b, 0x88))), Floats(V<float>(_mm_shuffle_ps(a, b, 0xdd)))};
+#else
+  Known<Floats> out;
+  for (int j = 0; j < kLanes<float>; ++j)
+    out.value.v[j] = table[rows[j]][0], out.slope.v[j] = table[rows[j]][1];
+  return out;
+#endif
+}
+// The row of y (core/float_erf_table.cpp) and what y has beyond it. A NaN in y stays, and has the last row.
+template <Real X> GT_INLINE X beyond_row(X y, float last, BitsOf<X>& row, X& y0) {
+  const X shifted = at_most(y, X(last)) + 0x1.8p17f;  // whole 64ths
+  y0 = shifted - 0x1.8p17f;
+  row = bits_of(shifted) & 0x3ffu;
+  return y - y0;
+}
+#if GT_HAS_FMA
 // -log(erfc(y)) / y - 1.
 template <Real X> GT_INLINE X erf_exponent(X y) {
   return by_halves(y, y * y, 1.283791661e-01f, 6.366193891e-01f, 1.027778387e-01f, -1.915307902e-02f,
                    -1.603699056e-04f, 1.667003031e-03f, -6.328242598e-04f, 1.176379083e-04f,
                    -9.255905752e-06f);
 }
-#if GT_HAS_FMA
 // 1 - exp(-m), where m = -log(erfc(y)) is a polynomial; it is y (1 + m / y - 1), the first digits being
 // exact.
 template <Real X> GT_INLINE X erf(X x) {
@@ -53,37 +105,31 @@ template <Real X> GT_INLINE X erf(X x) {
   return with_sign_of(x, fused_from(power, p, 1 - power));
 }
 #else
-// The same from 1 on; below, a polynomial.
+// As erfc below; beside erf, terms that count for large y0 only vanish.
 template <Real X> GT_INLINE X erf(X x) {
-  const X y = at_most(X(4), size_of(x)), q = x * x;
-  const X low = fused(by_halves(q, q * q, 1.283791661e-01f, -3.761262596e-01f, 1.128358543e-01f,
-                                -2.685381286e-02f, 5.188329611e-03f, -8.010208257e-04f, 7.853905117e-05f),
-                      x, x);
-  X k;
-  const X p = exp_small(exp_remainder(-(erf_exponent(y) * y + y), k));
-  return pick(y < X(1), low, with_sign_of(x, 1 - p * power_of_two(whole(k))));
+  const X y = at_most(X(4), size_of(x));  // 1 from 3.92 on; NaN stays
+  BitsOf<X> row;
+  X y0;
+  const X h = beyond_row(y, 4, row, y0), a = y0 * h;
+  const Known<X> known = look_up(gradtape_float_erf, row);
+  const X p = fused(a, 6.666666667e-1f, -1), first = known.slope * h;
+  const X step = fused(first, fused(p, a, -3.333333333e-1f * (h * h)), first);
+  return with_sign_of(x, known.value + step);
 }
 #endif
 
-// For y = |x|, erfc(y) = exp(-y^2) t Q(t) with t = 1 / (1 + 3/8 y), after Shepherd and Laframboise 1981. The
-// steps whose roundings count fully are in double: t, the last of Q, the remainder of y^2, the product.
+// erfc(y0) less the integral of its slope to y0 + h, by the series in h and y0 h (Taylor's, but for the last
+// of the main one, which is spread over two others).
 template <Real X> GT_INLINE X erfc(X x) {
-  const X y = at_most(X(10.5f), size_of(x));  // 0 from 10.06 on; NaN stays
-  using Wide = decltype(widened(x));
-  const Wide wide = widened(y), d = fused(wide, Wide(0.375), Wide(1));
-  const X t = 1 / narrowed(d);
-  const Wide first = widened(t), u = first * (Wide(2) - d * first);  // a step of Newton's
-  const X p =
-      horner(t, 2.729372978e-01f, -2.282422036e-01f, 4.313449264e-01f, -2.868046463e-01f, 6.142714620e-02f);
-  Wide ratio = fused(u, widened(p), Wide(1.218321621e-01));
-  ratio = fused(ratio, u, Wide(2.052315623e-01));
-  ratio = fused(ratio, u, Wide(2.106609344e-01));
-  ratio = fused(ratio, u, Wide(2.116128206e-01)) * u;
-  const X shifted = fused_from(y * y, 1.44269504f, 0x1.8p23f), k = shifted - 0x1.8p23f;
-  const Wide r = fused(widened(k), Wide(-0.69314718055994531), Wide(0) - wide * wide);
-  const X e = expm1_small(narrowed(r));
-  const BitsOf<X> power = bits_of(shifted) - bits_of(0x1.8p23f), half = signed_shift(power, 1);
-  const X tail = narrowed(fused(ratio, widened(e), ratio)) * power_of_two(half) * power_of_two(power - half);
+  const X y = at_most(X(10.0625f), size_of(x));  // 0 from there on; NaN stays
+  BitsOf<X> row;
+  X y0;
+  const X h = beyond_row(y, 10.0625f, row, y0), a = y0 * h;
+  const Known<X> known = look_up(gradtape_float_erfc, row);
+  const X p = fused(fused(a, 1.333333333e-1f, -3.336767e-1f), a * a, fused(a, 6.666666667e-1f, -0.9999995f));
+  const X rest = fused(fused(a, -0.4f, 0.5f), a, -3.333333333e-1f);
+  const X first = known.slope * h, step = fused(first, fused(p, a, rest * (h * h)), first);
+  const X tail = known.value - step;
   return pick(x < X(0), 2 - tail, tail);
 }
 
