@@ -66,6 +66,19 @@ def fit_rest(function, powers, first, last, weight, start=lambda x: x):
     return coefficients / scale, error
 
 
+def fit_tangent():
+    """tan(r) / r - 1 = q (u0 + u1 q) / (1 + d1 q + d2 q^2) with q = r^2: solved for tan(r) / r as (1 + p1 q + p2 q^2)
+    over the same, weighted by the denominator of the turn before."""
+    r = np.pi / 4 * 1.005 * (1 - np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)) / 2
+    q, values = r * r, np.array([float(mpmath.tan(x) / x) for x in r])
+    bottom = np.ones(POINTS)
+    for _ in range(5):
+        rows = np.stack([q, q * q, -values * q, -values * q * q], 1) / (values * bottom)[:, None]
+        (p1, p2, d1, d2), error = lawson(rows, (values - 1) / (values * bottom))
+        bottom = 1 + d1 * q + d2 * q * q
+    return [p1 - d1, p2 - d2, d1, d2], error
+
+
 def fit_tail(ratio, c, degree, last):
     """The coefficients of Q, the constant first, and their largest relative error."""
     first = 1 / (1 + c * last)
@@ -100,7 +113,6 @@ def show(name, coefficients, error):
 PARTS = [
     ("log(1 + f)", mpmath.log1p, lambda f: f - f * f / 2, range(3, 12), 0.5**0.5 - 1, 2**0.5 - 1),
     ("sin(r), |r| < pi / 2", mpmath.sin, lambda r: r, range(3, 11, 2), SMALL, np.pi / 2 * 1.002),
-    ("tan(r), |r| < pi / 4", mpmath.tan, lambda r: r, range(3, 15, 2), SMALL, np.pi / 4 * 1.005),
     ("tanh(r), without FMA", mpmath.tanh, lambda r: r, range(3, 13, 2), SMALL, 0.63),
     ("erf(r), without FMA", mpmath.erf, lambda r: r, range(1, 15, 2), SMALL, 1),
     ("asin(s)", mpmath.asin, lambda s: s, range(3, 13, 2), SMALL, 0.5),
@@ -145,6 +157,7 @@ def main():
     )  # fmt: skip
     for name, function, start, powers, first, last in PARTS:
         show(name, *fit_rest(function, powers, first, last, lambda x, f=function: 1 / f(x), start))
+    show("tan(r), d2 d1 u1 u0", *fit_tangent())
     show("2^r - 1", *fit_rest(lambda r: 2**r - 1, range(1, 7), -0.5001, 0.5001, lambda r: 2**-r, lambda r: 0))
     log2 = lambda s: 2 * mpmath.atanh(s) / mpmath.log(2)  # noqa: E731
     fitted, error = fit_rest(

@@ -62,15 +62,19 @@ template <Real X> GT_INLINE X near_cos(X x) {
   const X s = sin_reduced(less_multiple_of_pi(y, k));
   return from_bits(bits_of(s) ^ (bits_of(shifted) << 31));
 }
-// tan(r + lost) for |r| <= pi / 4 as a sum of two, or -1 over it: there a step of Newton's takes the second
-// in.
+// tan(r + lost) for |r| <= pi / 4 is r + u / d, polynomials of r^2 (and r); -1 over it is -d / (r d + u).
+// `lost` counts up to twice there, and 1 to 1.36 times here.
 template <Real X> GT_INLINE X tan_reduced(X r, X lost, BitsOf<X> k) {
   const X q = r * r;
-  const X rest = fused(horner(q, 3.333314359e-01f, 1.333914250e-01f, 5.338243768e-02f, 2.453465201e-02f,
-                              2.949927468e-03f, 9.487323463e-03f),
-                       q * r, lost);
-  const X t = r + rest, v = -1 / t, e = fused(v, rest, fused(v, r, 1));
-  return pick((k & 1u) == BitsOf<X>(0u), t, fused(v, e, v));
+  const X d = fused(fused(q, 1.597187854e-2f, -4.446910024e-1f), q, 1);
+  const X u = fused(fused(q, -1.489698630e-2f, 3.333333209e-1f), q * r, lost);
+#if GT_HAS_FMA
+  const X all = fused(r, d, u);
+#else
+  const X all = r + (r * (d - 1) + u);
+#endif
+  const auto even = (k & 1u) == BitsOf<X>(0u);
+  return pick(even, u, -d) / pick(even, d, all) + only_if(even, r);
 }
 template <Real X> GT_INLINE X near_tan(X x) {
   const X shifted = fused(x, 0.636619772f, 0x1.8p23f), k = shifted - 0x1.8p23f;
