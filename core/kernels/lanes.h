@@ -171,6 +171,7 @@ GT_INLINE Floats fused_less(Floats a, Floats b, Floats c) { return a * b - c; }
 #endif
 #endif
 GT_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
+GT_INLINE bool any(bool x) { return x; }
 
 #if GT_HAS_FMA
 GT_INLINE float fused_from(float a, float b, float c) { return __builtin_fmaf(-a, b, c); }

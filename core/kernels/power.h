@@ -9,6 +9,20 @@ template <Real X> GT_INLINE X nearest(X x) {
   const X large = with_sign_of(x, X(0x1p23f)), y = (x + large) - large;
   return pick(size_of(x) < X(0x1p23f), y, x);
 }
+// x^y, where `out` is |x|^y of numbers that are neither 0 nor infinite. Others' logarithm times y says
+// enough. Then C99, F.9.4.4.
+template <Real X> GT_INLINE X pow_edges(X x, X y, X out) {
+  const X inf = __builtin_inff(), size = size_of(x), known = y * pick(size == X(0), -inf, size);
+  const X edge = pick(known < X(0), X(0), known);  // infinite or NaN otherwise
+  out = pick(bits_of(size) - 1u < BitsOf<X>(0x7f7fffffu), out, edge);
+  const X half = 0.5f * y;
+  const auto fraction = nearest(y) != y;
+  const auto odd = (nearest(half) != half) & !fraction;
+  out = pick((y == X(0)) | ((size == X(1)) & (size_of(y) == inf)), X(1), out);
+  out = nan_if((x < X(0)) & (size < inf) & fraction, out);
+  out = pick(odd, with_sign_of(x, out), out);
+  return pick(x == X(1), X(1), out);
+}
 // |x|^y = 2^(y log2|x|): the logarithm and its product with y, whose error counts up to 128 times, in double;
 // 2^r of the rest in float.
 template <Real X> GT_INLINE X pow(X x, X y) {
@@ -25,24 +39,17 @@ template <Real X> GT_INLINE X pow(X x, X y) {
   p = fused(p, q, Wide(0.961796679234215746));
   p = fused(p, q, Wide(2.88539008177792681));
   const Wide log = fused(p, s, widened(e)), exact = widened(y) * log;
-  // Of 0, infinity and NaN, and of 1, whose logarithm is 0 exactly, the product as it is in float says
-  // enough.
-  const X known = y * pick(size == X(0), -inf, size);
-  const X t = pick(bits_of(size) - 1u < BitsOf<X>(0x7f7fffffu), narrowed(exact), known);
-  const X near = at_most(X(130), at_least(X(-160), t));  // NaN stays
+  const X t = narrowed(exact), near = at_most(X(130), at_least(X(-160), t));  // NaN stays
   const X k = (near + 0x1.8p23f) - 0x1.8p23f;
   const X r = pick(near == t, narrowed(exact - widened(k)), X(0) + (near - near));
   const X g = horner(r, 6.931471825e-01f, 2.402264774e-01f, 5.550332367e-02f, 9.618437849e-03f,
                      1.339890063e-03f, 1.535334159e-04f);
-  X out = one_more_scaled(g * r, k);
-  // C99, F.9.4.4.
-  const X half = 0.5f * y;
-  const auto fraction = nearest(y) != y;
-  const auto odd = (nearest(half) != half) & !fraction;
-  out = pick((y == X(0)) | ((size == X(1)) & (size_of(y) == inf)), X(1), out);
-  out = nan_if((x < X(0)) & (size < inf) & fraction, out);
-  out = pick(odd, with_sign_of(x, out), out);
-  return pick(x == X(1), X(1), out);
+  const X out = one_more_scaled(g * r, k);
+  // A branch, since the rest is a third of all.
+  const auto plain = (x > X(0)) & (x < inf) & (size_of(y) < inf);
+  if (!any(!plain)) [[likely]]
+    return out;
+  return pow_edges(x, y, out);
 }
 
 // Squares of what is scaled by a power of two near the larger one neither overflow nor vanish. Numbers that

@@ -66,8 +66,8 @@ template <Real X> GT_INLINE X near_cos(X x) {
 // `lost` counts up to twice there, and 1 to 1.36 times here.
 template <Real X> GT_INLINE X tan_reduced(X r, X lost, BitsOf<X> k) {
   const X q = r * r;
-  const X d = fused(fused(q, 1.597187854e-2f, -4.446910024e-1f), q, 1);
-  const X u = fused(fused(q, -1.489698630e-2f, 3.333333209e-1f), q * r, lost);
+  const X d = fused(fused(q, 1.597187668e-2f, -4.446910024e-1f), q, 1);
+  const X u = fused(fused(q, -1.489698514e-2f, 3.333333433e-1f), q * r, lost);
 #if GT_HAS_FMA
   const X all = fused(r, d, u);
 #else
