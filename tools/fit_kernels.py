@@ -11,8 +11,8 @@ weights grow with the errors).
 **log, sine, cosine, the inverse functions, the hyperbolic ones, 2^x** (`explog.h`, `trig.h`, `hyperbolic.h`,
 `power.h`): the remainder after its first terms, which are exact, on the interval of the reduced argument.
 
-**erf and erfc** (`tanherf.h`) look up their values and slopes at whole 64ths: `python tools/fit_kernels.py erf_tables`
-prints `core/float_erf_table.cpp`. The series beside it are Taylor's.
+**erf, erfc and tanh** (`tanherf.h`) look up values and slopes at whole 64ths: `python tools/fit_kernels.py tables`
+prints `core/float_tables.cpp`. The series beside it are Taylor's.
 
 **The normal distribution's tail** (`activations.cpp`). For y >= 0, P(X > y) = exp(-y^2 / 2) R(y), where R falls from
 1/2 like 1 / y. As Shepherd and Laframboise do for erfc ("Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x in
@@ -113,7 +113,6 @@ def show(name, coefficients, error):
 PARTS = [
     ("log(1 + f)", mpmath.log1p, lambda f: f - f * f / 2, range(3, 12), 0.5**0.5 - 1, 2**0.5 - 1),
     ("sin(r), |r| < pi / 2", mpmath.sin, lambda r: r, range(3, 11, 2), SMALL, np.pi / 2 * 1.002),
-    ("tanh(r), without FMA", mpmath.tanh, lambda r: r, range(3, 13, 2), SMALL, 0.63),
     ("erf(r), without FMA", mpmath.erf, lambda r: r, range(1, 15, 2), SMALL, 1),
     ("asin(s)", mpmath.asin, lambda s: s, range(3, 13, 2), SMALL, 0.5),
     ("atan(r)", mpmath.atan, lambda r: r, range(3, 19, 2), SMALL, 1),
@@ -123,15 +122,14 @@ PARTS = [
 ]
 
 
-def erf_table(name, function, last):
-    """Lines of C++: function and the slope of erf at 0, 1/64, ... last."""
+def table(name, function, slope, last):
+    """Lines of C++: a function and a slope at 0, 1/64, ... last."""
 
     def digits(x):
         return float(np.float32(float(x))).hex().replace("0000000p", "p") + "f"
 
     points = [mpmath.mpf(i) / 64 for i in range(int(last * 64) + 1)]
-    slope = 2 / mpmath.sqrt(mpmath.pi)
-    rows = [f"{{{digits(function(y))}, {digits(slope * mpmath.exp(-y * y))}}}," for y in points]
+    rows = [f"{{{digits(function(y))}, {digits(slope(y))}}}," for y in points]
     print(f'extern "C" [[gnu::visibility("hidden")]] const float {name}[{len(rows)}][2];')
     print(f"const float {name}[{len(rows)}][2] = {{")
     for i in range(0, len(rows), 2):
@@ -140,10 +138,12 @@ def erf_table(name, function, last):
 
 
 def main():
-    if sys.argv[1:] == ["erf_tables"]:
+    if sys.argv[1:] == ["tables"]:
         mpmath.mp.prec = 80
-        erf_table("gradtape_float_erf", mpmath.erf, 4)
-        erf_table("gradtape_float_erfc", mpmath.erfc, 10.0625)
+        bell = lambda y: 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-y * y)  # noqa: E731
+        table("gradtape_float_erf", mpmath.erf, bell, 4)
+        table("gradtape_float_erfc", mpmath.erfc, bell, 10.0625)
+        table("gradtape_float_tanh", mpmath.tanh, lambda y: mpmath.sech(y) ** 2, 9.0625)
         return
     half = 1.001 * np.log(2) / 2
     show("exp(r) - 1", *fit_rest(mpmath.expm1, range(2, 7), -half, half, lambda x: 1 / mpmath.expm1(x)))

@@ -6,36 +6,9 @@
 
 extern "C" [[gnu::visibility("hidden")]] const float gradtape_float_erf[257][2];
 extern "C" [[gnu::visibility("hidden")]] const float gradtape_float_erfc[645][2];
+extern "C" [[gnu::visibility("hidden")]] const float gradtape_float_tanh[581][2];
 
 namespace gt::math {
-
-#if GT_HAS_FMA
-// The addition theorem with y = k log(2) / 2 + r: tanh(k log(2) / 2) is a / b for a = 2^k - 1 and b = 2^k +
-// 1, so tanh(y) = (t b + a) / (t a + b) for t = tanh(r), a polynomial. Near 1 the roundings of both count
-// fully, and it is 1 + 2 (t - 1) / (t a + b), which they hardly change. k comes from a factor below 2 /
-// log(2): its steps then lie where the result is just above a power of two, and roundings count least.
-template <Real X> GT_INLINE X tanh(X x) {
-  const X y = at_most(X(9.1f), size_of(x));                                 // 1 from 9.02 on; NaN stays
-  const X shifted = fused(y, 2.7307f, 0x1.8p23f), k = shifted - 0x1.8p23f;  // as in exp
-  const X r = fused_from(k, 0.346573591f, y), q = r * r;
-  const X t = fused(horner(q, -3.333328664e-01f, 1.332757324e-01f, -5.194368213e-02f), q * r, r);
-  const X half = from_bits((bits_of(shifted) << 23) + 0x3f000000u), a = half - 0.5f, b = half + 0.5f;
-  const auto near_1 = k > X(2);
-  return with_sign_of(x, pick(near_1, t - 1, fused(t, b, a)) / fused(t, a, b) + only_if(near_1, X(1)));
-}
-#else
-// A polynomial up to 0.625, beyond it 1 - 2 / (exp(2 y) + 1), whose second part has to have fewer digits.
-template <Real X> GT_INLINE X tanh(X x) {
-  const X y = at_most(X(9.1f), size_of(x)), q = y * y;
-  const X low = fused(by_halves(q, q * q, -3.333327770e-01f, 1.333133131e-01f, -5.373000726e-02f,
-                                2.060617879e-02f, -5.666978657e-03f),
-                      q * y, y);
-  X k;
-  const X p = exp_small(exp_remainder(2 * y, k));
-  const X high = 1 - 2 / (p * power_of_two(whole(k)) + 1);
-  return with_sign_of(x, pick(y < X(0.625f), low, high));
-}
-#endif
 
 // A known value and a slope, from a table of both.
 template <class X> struct Known { X value, slope; };
@@ -79,13 +52,43 @@ GT_INLINE Known<Floats> look_up(const float (*table)[2], Words row) {
   return out;
 #endif
 }
-// The row of y (core/float_erf_table.cpp) and what y has beyond it. A NaN in y stays, and has the last row.
+// The row of y (core/float_tables.cpp) and what y has beyond it. A NaN in y stays, and has the last row.
 template <Real X> GT_INLINE X beyond_row(X y, float last, BitsOf<X>& row, X& y0) {
   const X shifted = at_most(y, X(last)) + 0x1.8p17f;  // whole 64ths
   y0 = shifted - 0x1.8p17f;
   row = bits_of(shifted) & 0x3ffu;
   return y - y0;
 }
+
+#if GT_HAS_FMA
+// The addition theorem with y = k log(2) / 2 + r: tanh(k log(2) / 2) is a / b for a = 2^k - 1 and b = 2^k +
+// 1, so tanh(y) = (t b + a) / (t a + b) for t = tanh(r), a polynomial. Near 1 the roundings of both count
+// fully, and it is 1 + 2 (t - 1) / (t a + b), which they hardly change. k comes from a factor below 2 /
+// log(2): its steps then lie where the result is just above a power of two, and roundings count least.
+template <Real X> GT_INLINE X tanh(X x) {
+  const X y = at_most(X(9.1f), size_of(x));                                 // 1 from 9.02 on; NaN stays
+  const X shifted = fused(y, 2.7307f, 0x1.8p23f), k = shifted - 0x1.8p23f;  // as in exp
+  const X r = fused_from(k, 0.346573591f, y), q = r * r;
+  const X t = fused(horner(q, -3.333328664e-01f, 1.332757324e-01f, -5.194368213e-02f), q * r, r);
+  const X half = from_bits((bits_of(shifted) << 23) + 0x3f000000u), a = half - 0.5f, b = half + 0.5f;
+  const auto near_1 = k > X(2);
+  return with_sign_of(x, pick(near_1, t - 1, fused(t, b, a)) / fused(t, a, b) + only_if(near_1, X(1)));
+}
+#else
+// tanh(y0 + h) from a table: tanh(y0) + slope t / (1 + tanh(y0) t) with t = tanh(h), both of which are
+// series.
+template <Real X> GT_INLINE X tanh(X x) {
+  const X y = at_most(X(9.0625f), size_of(x));  // 1 from 9.02 on; NaN stays
+  BitsOf<X> row;
+  X y0;
+  const X h = beyond_row(y, 9.0625f, row, y0);
+  const Known<X> known = look_up(gradtape_float_tanh, row);
+  const X a = known.value * h, first = known.slope * h;
+  const X rest = fused(a, a, -a) - 3.333333333e-1f * (h * h);
+  return with_sign_of(x, known.value + fused(first, rest, first));
+}
+#endif
+
 #if GT_HAS_FMA
 // -log(erfc(y)) / y - 1.
 template <Real X> GT_INLINE X erf_exponent(X y) {
