@@ -165,9 +165,10 @@ Ref<> call_giving_up(PyObject* call, PyObject* args, const std::vector<Given>& g
     return kFreeThreaded || g.variable->value.buffer->refs.load(std::memory_order_acquire) != 1 ||
            Py_REFCNT(array_at(g)) != 2;
   };
-  for (const Given& g : given) {
-    if (array_of(value_of(g.variable)) != array_at(g)) return {};
-  }
+  // (A value that is read is a reference more, which must be gone before they are counted.)
+  auto is_replaced = [&](const Given& g) { return array_of(value_of(g.variable)) != array_at(g); };
+  for (const Given& g : given)
+    if (is_replaced(g)) return {};
   std::vector<Ref<>> copies(given.size());
   const bool lends = may_lend();
   for (size_t k = 0; k < given.size(); ++k)
@@ -176,8 +177,7 @@ Ref<> call_giving_up(PyObject* call, PyObject* args, const std::vector<Given>& g
   // To wait and to copy is to let others run.
   for (size_t k = 0; k < given.size(); ++k) {
     const Given& g = given[k];
-    if (g.variable->lent || array_of(value_of(g.variable)) != array_at(g) || (!copies[k] && is_held(g)))
-      return {};
+    if (g.variable->lent || is_replaced(g) || (!copies[k] && is_held(g))) return {};
   }
   for (size_t k = 0; k < given.size(); ++k) {
     if (copies[k]) {
@@ -220,7 +220,13 @@ PyObject* call_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
     for (size_t k = 0; k < given.size(); ++k) {
       if (from[k] < 0 || from[k] >= PyList_GET_SIZE(outs.get()))
         fail(Code::Value, "call_on_device: there are fewer results");
-      values.push_back(from_array(items_of(outs.get())[from[k]], value_of(given[k].variable).spec()));
+      // Not by `value_of`: the variable is lent to this run, which would wait for itself.
+      Spec spec;
+      {
+        Holding hold(given[k].variable->lock);
+        spec = given[k].variable->value.spec();
+      }
+      values.push_back(from_array(items_of(outs.get())[from[k]], spec));
     }
     for (size_t k = 0; k < given.size(); ++k) {
       Holding hold(given[k].variable->lock);
