@@ -285,6 +285,7 @@ def test_openblas_is_damaged(tmp_path, monkeypatch):
     (tmp_path / "scipy_openblas32").mkdir()
     (tmp_path / "scipy_openblas32" / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "scipy_openblas32", raising=False)  # of another test
     path = blas.library_path()
     assert path.startswith(str(tmp_path / "scipy_openblas32" / "lib" / "libscipy_openblas"))
     assert path in (said := products(path)) and 'pip install "scipy-openblas32>=' in said
