@@ -1,5 +1,6 @@
 // What functions of float (kernels/tanherf.h) look up, of i / 64: erf and its slope, erfc and the slope of
 // erf, tanh and its slope. Written by `python tools/fit_kernels.py tables`.
+// clang-format off
 extern "C" [[gnu::visibility("hidden")]] const float gradtape_float_erf[257][2];
 const float gradtape_float_erf[257][2] = {
     {0x0.0p+0f, 0x1.20dd76p+0f},       {0x1.20d770p-6f, 0x1.20cb68p+0f},  {0x1.20c564p-5f, 0x1.209546p+0f},
