@@ -22,6 +22,7 @@ the float32 steps round least.
 """
 
 import sys
+import textwrap
 
 import mpmath
 import numpy as np
@@ -132,9 +133,10 @@ def table(name, function, slope, last):
     rows = [f"{{{digits(function(y))}, {digits(slope(y))}}}," for y in points]
     print(f'extern "C" [[gnu::visibility("hidden")]] const float {name}[{len(rows)}][2];')
     print(f"const float {name}[{len(rows)}][2] = {{")
-    for i in range(0, len(rows), 2):
-        print("    " + " ".join(rows[i : i + 2]))
-    print("};")
+    lines = textwrap.wrap(
+        " ".join(rows), 108, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+    )
+    print("\n".join(lines) + "};")
 
 
 def main():

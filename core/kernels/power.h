@@ -1,4 +1,4 @@
-// Powers and the hypotenuse of float without branches, to 2 units of the last place.
+// Powers and the hypotenuse of float, to 2 units of the last place.
 #pragma once
 #include "explog.h"
 

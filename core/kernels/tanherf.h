@@ -1,6 +1,6 @@
-// tanh and erf of float without branches, as explog.h has exp and log, to 2 units of the last place for every
-// float (tests/native/float_check.cpp looks at all of them). The coefficients are those of least largest
-// relative error (tools/fit_kernels.py).
+// tanh, erf and erfc of float, as explog.h has exp and log, to 2 units of the last place for every float
+// (tests/native/float_check.cpp looks at all of them). Coefficients are those of least largest relative
+// error, tables those of core/float_tables.cpp with a short series (both: tools/fit_kernels.py).
 #pragma once
 #include "explog.h"
 
