@@ -162,7 +162,7 @@ PyObject* loop(PyObject*, PyObject* args) {
 // The parts that iterations gave, `width` each, one after the other along the first axis.
 Tensor joined(const std::vector<Tensor>& parts, size_t which, size_t width, const Tensor& like) {
   Shape shape = like.shape;
-  if (shape.rank == 0) fail(Code::Value, "loop: parts without an axis cannot be joined");
+  if (shape.rank < 1) fail(Code::Value, "loop: parts without an axis cannot be joined");
   shape[0] *= int64_t(parts.size() / width);
   Tensor all = empty(like.dtype, shape);
   char* at = all.data;
