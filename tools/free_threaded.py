@@ -7,7 +7,8 @@
     python tools/free_threaded.py --only-python    # no more than the interpreter
 
 The interpreter goes into ~/.cache/gradtape-pythons/3.13t (five minutes on two cores, once), the environment beside
-it, the core into build/free-threaded. No package of the machine is changed: apt works with lists of its own.
+it, the core into build/free-threaded-3.13t. No package of the machine is changed: apt works with lists of its own. A
+complete run that passes writes its row of docs/platforms.md.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
+import platforms
+
+ROOT = platforms.ROOT
 CACHE = Path.home() / ".cache" / "gradtape-pythons"
 SUITES = {"3.13": "trixie", "3.14": "sid"}  # of Debian, which packages neither without its lock
 
@@ -150,6 +153,10 @@ def environment(version: str) -> Path:
     return home
 
 
+def compiler() -> str:
+    return platforms.need("g++", "g++")
+
+
 def build(target: Target, home: Path) -> Path:
     """The core for that interpreter.
 
@@ -157,6 +164,7 @@ def build(target: Target, home: Path) -> Path:
     """
     where = ROOT / "build" / f"free-threaded-{target.name}"
     defined: dict[str, object] = {
+        "CMAKE_CXX_COMPILER": compiler(),
         "CMAKE_MAKE_PROGRAM": home / "bin" / "ninja",
         "Python_EXECUTABLE": home / "bin" / "python",
     }
@@ -165,6 +173,8 @@ def build(target: Target, home: Path) -> Path:
             "GRADTAPE_SANITIZE": target.sanitizer,
             "GRADTAPE_SANITIZE_KERNELS": "OFF",
         }
+    else:
+        defined["GRADTAPE_WERROR"] = "ON"
     given = [f"-D{name}={value}" for name, value in defined.items()]
     cmake = home / "bin" / "cmake"
     run(cmake, "-S", ROOT, "-B", where, "-G", "Ninja", *given, stdout=subprocess.DEVNULL)
@@ -224,10 +234,28 @@ def main(arguments: list[str]) -> None:
     off = "import sys, gradtape; assert not sys._is_gil_enabled(), 'the core has turned the lock on'"
     run(home / "bin" / "python", "-c", off, env=here, cwd=ROOT)
     pytest = [home / "bin" / "python", "-m", "pytest", "-q", "-k", DESELECTED]
-    if not tests:
-        run(*pytest, "-n", "0", *THREADS, env=here, cwd=ROOT)
-    aside = [] if tests else [f"--ignore=tests/{name}" for name in ASIDE]
-    run(*pytest, "-n", "auto", "--dist", "worksteal", *(tests or ["tests"]), *aside, env=here, cwd=ROOT)
+    parallel = ["-n", "auto", "--dist", "worksteal"]
+    if tests:
+        run(*pytest, *parallel, *tests, env=here, cwd=ROOT)
+        return
+    run(*pytest, "-n", "0", *THREADS, env=here, cwd=ROOT)
+    report = core.parent / "tests.xml"
+    aside = [f"--ignore=tests/{name}" for name in ASIDE]
+    run(*pytest, *parallel, f"--junit-xml={report}", "tests", *aside, env=here, cwd=ROOT)
+    keep(target, home / "bin" / "python", report)
+
+
+def keep(target: Target, python: Path, report: Path) -> None:
+    """Writes the row of docs/platforms.md."""
+    row = platforms.make_row(
+        platforms.HERE,
+        f"CPython {target.name}, without the GIL",
+        platforms.processor_name(),
+        platforms.compiler_name(platforms.output(compiler(), "--version")),
+        python,
+        platforms.counted(report.read_text()),
+    )
+    platforms.keep(row)
 
 
 if __name__ == "__main__":
@@ -235,3 +263,5 @@ if __name__ == "__main__":
         main(sys.argv[1:])
     except subprocess.CalledProcessError as e:
         sys.exit(e.returncode)
+    except platforms.Failed as e:
+        sys.exit(f"make free-threaded: {e}")

@@ -4,9 +4,10 @@
     make arm        aarch64: a cross build, tested under qemu-user in a chroot of Debian
     make pythons    CPython 3.11 to 3.15: the host's, and those of Debian's trixie and sid, in chroots
 
-Each run that passes writes its row into docs/platforms.json, and docs/platforms.md is made of that (`--page`). A run
-works on a copy of the tracked files in ~/.cache/gradtape-platforms: neither `.venv` nor the working tree is touched.
-What it needs from Debian (compilers, debootstrap, qemu-user-static), it names where it is missing.
+Each run that passes writes its row into docs/platforms.json, and docs/platforms.md is made of that (`--page`); so do
+runs of `make free-threaded` and `make systems`. A run works on a copy of the tracked files in
+~/.cache/gradtape-platforms: neither `.venv` nor the working tree is touched. What it needs from Debian (compilers,
+debootstrap, qemu-user-static), it names where it is missing.
 """
 
 from __future__ import annotations
@@ -378,7 +379,7 @@ def keep(row: Row) -> None:
 def page() -> str:
     """The page, of its frame and the rows."""
     frame = (ROOT / "tools" / "platforms.md.in").read_text()
-    head = "| target | processor | compiler | Python | C library | fast half of the tests | date | commit |"
+    head = "| target | processor | compiler | Python | C library | tests | date | commit |"
     lines = [head, "|---|---|---|---|---|---|---|---|"]
     lines += [f"| {' | '.join(row)} |" for row in rows()]
     return frame.replace("@ROWS@", "\n".join(lines)).replace("@FAST@", ", ".join(f"`{f}`" for f in FAST))
