@@ -19,6 +19,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -397,6 +398,8 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write docs/platforms.md again")
     options = parser.parse_args()
     if options.target:
+        # What is mounted is taken off then, too.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
         try:
             TARGETS[options.target](options)
         except Failed as e:
