@@ -160,7 +160,6 @@ WRONG = {
         ValueError,
         r"enters the loop with shape \(None,\), but has shape \(1, None\) after one iteration",
     ),
-    "last size of a layer": (lambda x: tf.keras.layers.Dense(3)(x), [spec([None, None])], ValueError, "None"),
 }
 
 
@@ -169,6 +168,12 @@ def test_what_needs_to_be_known(name):
     f, specs, error, text = WRONG[name]
     with pytest.raises(error, match=text):
         tf.function(f, input_signature=specs).get_concrete_function()
+
+
+def test_the_last_size_of_a_layer_needs_to_be_known():
+    pytest.importorskip("keras")
+    with pytest.raises(ValueError, match="None"):
+        tf.function(tf.keras.layers.Dense(3), input_signature=[spec([None, None])]).get_concrete_function()
 
 
 @pytest.mark.parametrize(
