@@ -1,6 +1,6 @@
-"""Scaled dot-product attention as one op: the matrix of scores is never in memory.
+"""Scaled dot-product attention as one op, which never stores the matrix of scores.
 
-With 16-bit floats the products are theirs; scores, exponentials, sums and the second result are float32.
+For 16-bit floats the matrix products are 16-bit; scores, exponentials, sums and the second result are float32.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _scores(q, k, bias, scale, causal):
 
 
 def _plain_grad(g, q, k, v, bias, out, lse, scale, causal):
-    """The op of this name in small ones."""
+    """The attention op as a composite of small ops."""
     kinds = [x.dtype for x in (q, k, v)]
     g, q, k, v, out, lse = (_wide(x) for x in (g, q, k, v, out, lse))
     p = exp(_scores(q, k, bias, scale, causal) - movement.expand_dims(lse, -1))
@@ -70,8 +70,8 @@ def _differentiated(f, given, cotangents):
     return tape._backward([y for y, _ in pairs], [h for _, h in pairs], xs)
 
 
-# Each operand has a rule of its own, so that the gradient with respect to the bias, which needs the scores, is made for
-# those who ask for it. What the rules have in common is one node once a pass is compiled.
+# Each operand has a rule of its own, so that the gradient with respect to the bias, which needs the scores, is computed
+# only when it is asked for. A compiled pass merges what the rules have in common.
 
 
 def _attention_rule(which):
@@ -127,9 +127,7 @@ def _attention_grad_rule(which):
 
 
 def _np_scores(q, k, bias, scale, causal):
-    scores = q @ np.swapaxes(k, -1, -2) * scale + (
-        bias if np.ndim(bias) else 0
-    )  # a number stands for no bias
+    scores = q @ np.swapaxes(k, -1, -2) * scale + (bias if np.ndim(bias) else 0)  # a scalar means: no bias
     return np.where(_causal_mask(q.shape[-2], k.shape[-2]), scores, -np.inf) if causal else scores
 
 
@@ -142,7 +140,7 @@ def _np_attention(q, k, v, bias, scale, causal):
 
 
 def _np_grad(g, q, k, v, bias, out, lse, scale, causal):
-    # `out` and `lse` are taken as given: any numbers are allowed here.
+    # `out` and `lse` are independent operands here: any numbers are allowed.
     p = np.exp(_np_scores(q, k, bias, scale, causal) - lse[..., None])
     ds = p * (g @ np.swapaxes(v, -1, -2) - (g * out).sum(-1, keepdims=True)) * scale
     return ds @ k, np.swapaxes(ds, -1, -2) @ q, np.swapaxes(p, -1, -2) @ g
@@ -155,7 +153,7 @@ def _batch(name: str) -> Any:
         marks = list(batched)
         marks[places] = True
         wide = bias if batched[places] else movement.expand_dims(bias, 0) if bias.ndim else bias
-        if batched[places] and bias.ndim == 1:  # a number per row is no bias at all
+        if batched[places] and bias.ndim == 1:  # one number per row: no bias
             wide = bias[0]
         others = _all(size, marks, [wide if i == places else x for i, x in enumerate(operands)])
         return _row(name, others, attrs)
@@ -175,13 +173,13 @@ attention_grad = opaque(
     "attention_grad", FLOAT, "g q k v bias out lse:Free scale:Float causal:Bool", many=True, gaps=True, linear="g",
     xla="attention.attention_grad",
     rule=tuple(_attention_grad_rule(k) for k in range(7)), numpy=_np_grad, batch=_batch("attention_grad"),
-    samples=[  # the logarithms of the sums are not far below the largest score
+    samples=[  # lse is not far below the largest score, as in a real call
         call((3, 2), (3, 4), (5, 4), (5, 2), (), (3, 2), inside(2, 4, 3), scale=0.5, causal=False),
         call((2, 2, 6, 2), (2, 2, 6, 3), (2, 2, 6, 3), (2, 2, 6, 2), (1, 2, 6, 6), (2, 2, 6, 2), inside(2, 4, 2, 2, 6),
              scale=0.7, causal=True),
     ],
     tolerance=4.0,
-    doc="The gradients of attention by queries, keys and values, from its results.",
+    doc="The gradients of `attention` with respect to queries, keys and values, from its results.",
 )  # fmt: skip
 
 attention = opaque(
@@ -192,7 +190,7 @@ attention = opaque(
         (call((3, 4), (5, 3), (5, 2), (), scale=1.0, causal=False), "InvalidArgumentError", "must have shapes"),
         (call((3, 4), (5, 4), (5, 2), (3, 4), scale=1.0, causal=False), "InvalidArgumentError", "the bias must"),
     ],
-    doc="`softmax(scale * q k' + bias) v` and the logarithm of the sums of exponentials, in blocks.",
+    doc="`softmax(scale * q kᵀ + bias) v`, computed in blocks, and the log-sum-exp of the scores.",
 )  # fmt: skip
 
 
@@ -201,17 +199,17 @@ def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, mask: Any = None, is_causal: bool = False, scale: float | None = None,
     name: str | None = None,
 ) -> Any:  # fmt: skip
-    """`softmax(scale * query key^T + mask) value`, without the matrix of scores in memory.
+    """`softmax(scale * query keyᵀ + mask) value`, computed in blocks, without storing the matrix of scores.
 
     Args:
       query, key, value: `[..., queries, width]`, `[..., keys, width]` and `[..., keys, value width]`, with
         the same leading axes, such as batch and heads.
-      mask: booleans (True: look) or numbers to add, that broadcast to `[..., queries, keys]`.
-      is_causal: query i sees the keys up to i.
-      scale: by default one over the square root of the width.
+      mask: booleans (True: attend) or numbers to add to the scores; it broadcasts to `[..., queries, keys]`.
+      is_causal: query i attends to keys 0 to i only.
+      scale: by default `1 / sqrt(width)`.
 
     Returns:
-      A tensor `[..., queries, value width]`; zeros for a query that may look at nothing.
+      A tensor `[..., queries, value width]`; zeros for a query that may attend to no key.
     """
     q, k, v = as_tensor(query), as_tensor(key), as_tensor(value)
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)

@@ -1,4 +1,4 @@
-"""Sums and multiples of whole tensors, and other small functions of arithmetic."""
+"""Small composites of arithmetic: scalar_mul, accumulate_n, polyval, identity_n, unravel_index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ nextafter = elementwise(
     "nextafter", WIDE, args="x1 x2", xla="jnp.nextafter",
     linear="x1+x2", vjp=(lambda g, x, y, out: g, lambda g, x, y, out: 0 * g),
     numpy=np.nextafter, samples=pairs(), names="math.nextafter",
-    doc="The number next to `x1` in the direction of `x2`. Its derivatives are 1 and 0.",
+    doc="The floating-point number next to `x1` in the direction of `x2`. The derivatives are 1 and 0.",
 )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def identity_n(input, name=None):
 
 @composite("tuple")
 def tuple_(tensors, control_inputs=None, name=None):
-    """A list of tensors (or None) as it is; control inputs have run already."""
+    """The list `tensors` as it is. `control_inputs` have no effect: ops run in the order of the program."""
     return [
         None if t is None else t if isinstance(t, (IndexedSlices, _core.Variable)) else as_tensor(t)
         for t in tensors
@@ -104,17 +104,17 @@ def tuple_(tensors, control_inputs=None, name=None):
 
 @composite("guarantee_const")
 def guarantee_const(input, name=None):
-    """The tensor as it is."""
+    """`input` as it is."""
     return identity(input)
 
 
 @composite("unravel_index")
 def unravel_index(indices, dims, name=None):
-    """Flat indices into a tensor of shape `dims` as coordinates, one column an index."""
+    """Converts flat indices into a tensor of shape `dims` to coordinates, one column per index."""
     at, shape = as_tensor(indices), as_tensor(dims)
     if at.dtype is not shape.dtype:
         shape = cast(shape, at.dtype)
-    below = cumprod(shape, exclusive=True, reverse=True)  # elements of one step along each axis
+    below = cumprod(shape, exclusive=True, reverse=True)  # the stride of each axis, in elements
     columns = reshape(at, [1, -1]) if at.ndim else at
     rows = reshape(below, [-1, 1]) if at.ndim else below
     sizes = reshape(shape, [-1, 1]) if at.ndim else shape

@@ -1,6 +1,6 @@
-"""tf.conv, the convolution of any number of spatial axes in one form, and patches of volumes.
+"""`tf.conv`, one function for two and three spatial axes, and patches of volumes.
 
-Both are checked as TensorFlow's kernels of the same names check them; what they compute is that of `conv` and `patches`.
+They check arguments as TensorFlow's kernels of the same names do, and call the rows `conv` and `patches`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ def conv_general(
     """A convolution over two or three spatial axes.
 
     Args:
-      input: `batch_dims` axes, the spatial ones, and channels, which `data_format` may put before the spatial axes.
+      input: `batch_dims` batch axes, the spatial axes, and channels, which `data_format` may put before the
+        spatial axes.
       filter: `[sizes..., in_channels, out_channels]`.
-      strides, dilations: one number for each spatial axis, with 1 for the batch and for the channels.
-      padding: "SAME", "VALID" or "EXPLICIT": then `explicit_paddings` has two numbers for each of these axes.
-      groups: how many times fewer channels the filters have than the images.
+      strides, dilations: one number for each axis, 1 for the batch and the channels.
+      padding: "SAME", "VALID" or "EXPLICIT", for which `explicit_paddings` has two numbers for each axis.
+      groups: the number of groups of channels; filters have `channels / groups` input channels.
 
     >>> import gradtape as tf
     >>> tf.conv(tf.ones([1, 4, 4, 1]), tf.ones([2, 2, 1, 1]), [1, 2, 2, 1], "VALID").shape
@@ -102,10 +103,10 @@ def _pads(padding, explicit, dims):
 def extract_volume_patches(
     input: Any, ksizes: Any, strides: Any, padding: str, name: str | None = None
 ) -> Any:
-    """Patches of volumes `[batch, planes, rows, columns, depth]`, each as one vector in the place of the depth.
+    """Extracts patches from volumes `[batch, planes, rows, columns, depth]`; each becomes one vector along the last axis.
 
     Args:
-      ksizes, strides: sizes and distances of the patches, `[1, planes, rows, columns, 1]`.
+      ksizes, strides: the size of a patch, and the step from patch to patch: `[1, planes, rows, columns, 1]`.
       padding: "SAME" or "VALID".
     """
     x = as_tensor(input)

@@ -1,6 +1,6 @@
 """`einsum`: sums of products in index notation, as diagonals, sums, transposes and matrix products.
 
-The equation is worked out once for given shapes (`_plan`) and kept; a call then runs the steps
+The equation is planned once for given shapes (`_plan`), and the plan is cached; a call runs the steps
 of the plan, each of which is an op with a gradient of its own.
 """
 
@@ -24,13 +24,13 @@ from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["einsum"]
 
-# Axes are called by their letter; those of an ellipsis by their distance from its end.
+# Axes are labelled by their letter, those of an ellipsis by their distance from its end.
 Label = str | int
 Labels = tuple[Label, ...]
 
 
 class _Prepare(NamedTuple):
-    """What happens to one operand first: axes that broadcast go, diagonals are taken, sums made."""
+    """What is done to one operand first: axes of size 1 that broadcast are dropped, diagonals taken, axes summed."""
 
     reshapes: list[list[int]]
     diagonals: list[tuple[int, int]]
@@ -45,7 +45,7 @@ class _Layout(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Operands `i` and `j` become one: by a matrix product, or by a product of elements."""
+    """Contracts operands `i` and `j`, by a matrix product or an element-wise one."""
 
     i: int
     j: int
@@ -58,7 +58,7 @@ class _Step(NamedTuple):
 class _Plan(NamedTuple):
     prepare: list[_Prepare | None]
     steps: list[_Step]
-    perm: list[int] | None  # of the last result
+    perm: list[int] | None  # transposes the last result
 
 
 # ---- the equation ----
@@ -174,7 +174,7 @@ def _preparation(
 
 
 def _cheapest(current: list[Labels], result: Labels, sizes: dict) -> tuple[int, int]:
-    """The pair whose product is smallest, compared with what it replaces."""
+    """The pair to contract next: the one whose result is smallest, compared with its operands."""
     if len(current) == 2:
         return 0, 1
     best, choice = None, (0, 1)
@@ -203,13 +203,13 @@ def _pair(
     inner = [label for label in shared if label not in wanted]
     if not inner:
         return _elements(i, j, a, b, result, sizes)
-    # Batch axes in the order of the first operand, so that this one need not be moved.
+    # Batch axes in the order of the first operand, so that it needs no transpose.
     batch = tuple(label for label in shared if label in wanted)
     rows = tuple(label for label in a if label not in shared)
     columns = tuple(label for label in b if label not in shared)
-    if _place(columns, result) < _place(rows, result):  # the result wants them the other way round
+    if _place(columns, result) < _place(rows, result):  # the result has them in the other order
         i, j, a, b, rows, columns = j, i, b, a, columns, rows
-    # The summed axes in the order of an operand that has them side by side already.
+    # The summed axes in the order of an operand in which they are adjacent.
     sums = next((s for s in (_run(a, inner), _run(b, inner)) if s), tuple(inner))
     outer = [sizes[label] for label in batch]
     m, n, k = (prod(sizes[label] for label in group) for group in (rows, columns, sums))
@@ -236,13 +236,13 @@ def _place(labels: Labels, result: Labels) -> int:
 
 
 def _run(labels: Labels, inner: list[Label]) -> Labels | None:
-    """The labels `inner` as they stand in `labels`, if they stand side by side."""
+    """The labels `inner` in the order of `labels`, if they are adjacent there."""
     at = sorted(labels.index(label) for label in inner)
     return tuple(labels[p] for p in at) if at[-1] - at[0] + 1 == len(at) else None
 
 
 def _elements(i: int, j: int, a: Labels, b: Labels, result: Labels, sizes: dict) -> tuple[_Step, Labels]:
-    """No axis is summed: a product of elements, with broadcasting."""
+    """An element-wise product with broadcasting, if no axis is summed."""
     labels = tuple(dict.fromkeys((*(label for label in result if label in a or label in b), *a, *b)))
     layouts = []
     for own in (a, b):
@@ -260,7 +260,7 @@ def _elements(i: int, j: int, a: Labels, b: Labels, result: Labels, sizes: dict)
 
 
 def _diagonal(x: Any, first: int, second: int) -> Any:
-    """The elements whose places along two axes are equal, in the place of the first axis."""
+    """The diagonal of two axes, in the place of the first of them."""
     rank = len(x.shape)
     others = [a for a in range(rank) if a not in (first, second)]
     y = diagonals.matrix_diag_part(movement.transpose(x, [*others, first, second]), 0)
@@ -277,10 +277,10 @@ def _lay(x: Any, layout: _Layout) -> Any:
 
 @composite("einsum linalg.einsum")
 def einsum(equation, *inputs, **kwargs):
-    """Sums of products of elements, in index notation.
+    """Sums of products in index notation (Einstein summation).
 
-    Each operand has a letter per axis. Letters that stand in more than one place run together;
-    those missing after `->` are summed. `...` stands for any number of axes that broadcast.
+    Each operand has one letter per axis. Axes with the same letter share an index; letters missing after
+    `->` are summed over. `...` stands for any number of axes, which broadcast.
     Without `->` the result has all letters that occur once, in alphabetical order.
 
     Example:
@@ -300,8 +300,8 @@ def einsum(equation, *inputs, **kwargs):
 
 @one_call
 def einsum_of_bytes(equation: str, *inputs: Any) -> Any:
-    """`einsum` of tensors of int8, computed in int32: products of bytes do not fit into bytes. Those of matrices
-    are not converted before they are multiplied."""
+    """`einsum` of int8 tensors, computed in int32: products of int8 do not fit into int8. Operands of matrix
+    products are not converted first."""
 
     def wide(x: Any) -> Any:
         return cast(x, int32)
@@ -315,7 +315,7 @@ def einsum_of_bytes(equation: str, *inputs: Any) -> Any:
 
 
 def _evaluate(equation: str, values: list, wide: Callable[[Any], Any], product: Callable[..., Any]) -> Any:
-    """The steps of a plan, with `product` of matrices; `wide` makes the operands of all other sums and products."""
+    """Runs the steps of a plan: `product` multiplies matrices, `wide` converts the operands of all other steps."""
     plan = _plan(equation, tuple(tuple(x.shape) for x in values))
     for k, first in enumerate(plan.prepare):
         if first is None:

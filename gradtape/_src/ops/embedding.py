@@ -1,4 +1,4 @@
-"""Rows of tables of embeddings. `gradtape/sparse/embedding.py` has sums and means of them for sparse ids."""
+"""`embedding_lookup`: rows of tables. `gradtape/sparse/embedding.py` has sums and means of rows, for sparse ids."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["embedding_lookup"]
 
 @composite("nn.embedding_lookup")
 def embedding_lookup(params, ids, max_norm=None, name=None):
-    """The rows `ids` of a table.
+    """The rows of an embedding table at `ids`.
 
     Args:
-      params: the table, or a list of tables that follow one another.
-      max_norm: rows whose norm is larger are scaled down to it.
+      params: the table, or a list of tables to concatenate.
+      max_norm: rows with a larger L2 norm are scaled down to this norm.
     """
     if params is None:
         raise ValueError("params must be specified")

@@ -1,4 +1,4 @@
-"""Putting tensors together and taking them apart: concat, stack, split, unstack, add_n."""
+"""Joining and splitting tensors: concat, stack, split, unstack, add_n."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ stack = movement(
         (call((2,), (3,)), "InvalidArgumentError", "Shapes of all inputs must match"),
         (call((2,), (2,), axis=2), "InvalidArgumentError", "out of range"),
     ],
-    names="stack", doc="The tensors `values`, all of one shape, along a new axis.",
+    names="stack", doc="The tensors `values`, all of one shape, stacked along a new axis.",
 )  # fmt: skip
 
 chunks = movement(
@@ -69,7 +69,7 @@ chunks = movement(
         (call((4,), axis=0, sizes=[1, 2]), "InvalidArgumentError", "the sizes sum to 3"),
         (call((4,), axis=0, sizes=[5, -1]), "InvalidArgumentError", "must be non-negative"),
     ],
-    doc="`value` in chunks of the given sizes along `axis`.",
+    doc="`value` split into parts of the given sizes along `axis`.",
 )  # fmt: skip
 
 slices = movement(
@@ -96,15 +96,15 @@ add_n = movement(
 def split(
     value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
 ) -> list:
-    """`value` in chunks along `axis`.
+    """Splits `value` into parts along `axis`.
 
     Args:
-      num_or_size_splits: the number of chunks, all of the same size; or a list of their sizes,
-        one of which may be -1 and follows from the others.
-      num: the number of chunks, when it cannot be inferred from the sizes.
+      num_or_size_splits: the number of parts, all of the same size; or a list of their sizes, one of which
+        may be -1 and follows from the others.
+      num: the number of parts, when it cannot be inferred from the sizes.
 
     Raises:
-      InvalidArgumentError: if the chunks do not fill the axis.
+      InvalidArgumentError: if the parts do not fill the axis.
     """
     x = as_tensor(value)
     axis = axis_of("split", axis if isinstance(axis, int) else index(axis), x.ndim)
@@ -133,8 +133,8 @@ def split(
 
 
 def _sizes_of(given: Any, total: int, axis: int) -> list[int]:
-    """The sizes of chunks, with that of the one that is -1."""
-    if isinstance(given, (list, tuple)):  # of symbols, perhaps
+    """The sizes of the parts, with -1 replaced by the size that is left."""
+    if isinstance(given, (list, tuple)):  # may contain symbols
         rank = 1 + any(isinstance(size, (list, tuple)) for size in given)
     else:
         rank = len(given.shape) if isinstance(given, (_core.Tensor, _core.Variable)) else np.ndim(given)
@@ -166,7 +166,7 @@ def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unst
     """The slices of `value` along `axis`, without that axis.
 
     Args:
-      num: how many there must be; found from the shape by default.
+      num: the expected number of slices; by default that of the shape.
 
     Raises:
       ValueError: if there is no such axis.
@@ -184,5 +184,5 @@ def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unst
 
 @composite("parallel_stack")
 def parallel_stack(values: Any, name: str = "parallel_stack") -> Any:
-    """The tensors `values` along a new first axis: as `stack`, which needs no other form here."""
+    """The tensors `values` stacked along a new first axis; the same as `stack`."""
     return stack(values, 0)

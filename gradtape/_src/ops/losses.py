@@ -1,4 +1,4 @@
-"""Losses of `tf.nn`: cross-entropies, Poisson and squared losses, and how they are averaged over a batch."""
+"""The losses of `tf.nn`: cross-entropies, Poisson and squared losses, and their average over a batch."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
     Differentiable with respect to both: the gradient with respect to the labels is `-logits`.
 
     Raises:
-      ValueError: if one is missing or the shapes differ.
+      ValueError: if an argument is missing or the shapes differ.
     """
     if labels is None or logits is None:
         raise ValueError(
@@ -72,7 +72,7 @@ def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
 
 @composite("nn.weighted_cross_entropy_with_logits")
 def weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None):
-    """As `sigmoid_cross_entropy_with_logits`, with the positive examples weighted by `pos_weight`."""
+    """As `sigmoid_cross_entropy_with_logits`, with the loss of positive labels multiplied by `pos_weight`."""
     x, z = _tensors(logits, labels)
     _want_same_shape("logits", x, "labels", z)
     weight = 1 + (pos_weight - 1) * z
@@ -87,13 +87,13 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
     1, as in TensorFlow.
 
     Returns:
-      A tensor without that axis.
+      A tensor without the axis `axis`.
     """
     if axis == -1 and type(logits) is type(labels) is _core.Tensor and logits.dtype is labels.dtype:
         try:
             return softmax_xent(logits, labels)[0]
         except errors.InvalidArgumentError:
-            pass  # what does not fit as it is may still broadcast
+            pass  # the shapes may still broadcast
     x = convert_to_tensor(logits)
     z = convert_to_tensor(labels, dtype_hint=x.dtype)
     if z.dtype is not x.dtype:
@@ -129,7 +129,7 @@ def _broadcast_labels(x, z):
 
 @composite("nn.sparse_softmax_cross_entropy_with_logits")
 def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
-    """The cross-entropy of `softmax(logits)` with class numbers `labels`, over the last axis.
+    """The cross-entropy of `softmax(logits)` with class indices `labels`, over the last axis.
 
     Args:
       labels: integers of the shape of `logits` without its last axis, each in [0, classes).
@@ -147,7 +147,7 @@ def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
 
 
 def _check_sparse(logits, labels):
-    """Says in TensorFlow's words what is wrong with the shapes, if anything is."""
+    """Raises TensorFlow's error if the shapes do not match."""
     x = convert_to_tensor(logits)
     z = convert_to_tensor(labels)
     if x.ndim == 0:
@@ -185,15 +185,15 @@ def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
 
 @composite("nn.compute_average_loss")
 def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None):
-    """The sum of the losses of a batch divided by its size; in a replica, its share in that of all replicas.
+    """The sum of the losses of a batch divided by its size; in a replica, by the size of the global batch.
 
     Args:
       per_example_loss: a tensor of at least one axis.
-      sample_weight: factors of the losses.
+      sample_weight: factors that the losses are multiplied with.
       global_batch_size: the number to divide by; by default the length of the first axis, times the number of replicas.
 
     Raises:
-      RuntimeError: between the replicas of a strategy.
+      RuntimeError: in the cross-replica context of a strategy.
     """
     count = _replicas("compute_average_loss")
     losses = convert_to_tensor(per_example_loss)
@@ -216,16 +216,16 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
         raise TypeError(f"Invalid value passed for `global_batch_size`; expected an integer; got {size!r}.")
     elif size < 0:
         raise ValueError(f"compute_average_loss: `global_batch_size` must be non-negative; got {size}.")
-    # An empty batch has no loss, rather than a NaN.
+    # The loss of an empty batch is 0, not NaN.
     return divide_no_nan(reduce_sum(losses), size)
 
 
 @composite("nn.scale_regularization_loss")
 def scale_regularization_loss(regularization_loss):
-    """The sum of a regularisation loss; in a replica, its share, so that the sum over replicas is the loss.
+    """The sum of a regularisation loss; in a replica, divided by the number of replicas, over which losses are summed.
 
     Raises:
-      RuntimeError: between the replicas of a strategy.
+      RuntimeError: in the cross-replica context of a strategy.
     """
     count = _replicas("scale_regularization_loss")
     total = reduce_sum(regularization_loss)
@@ -233,7 +233,7 @@ def scale_regularization_loss(regularization_loss):
 
 
 def _replicas(function):
-    """The number of replicas that a loss is shared by."""
+    """The number of replicas that share a loss."""
     now = replicas.place.now()
     if now is None:
         return 1
@@ -247,7 +247,7 @@ def _replicas(function):
 
 @composite("nn.l2_loss")
 def l2_loss(t, name=None):
-    """Half the sum of the squares of all elements."""
+    """`sum(t²) / 2` over all elements."""
     t = convert_to_tensor(t)
     if not t.dtype.is_floating:
         raise errors.InvalidArgumentError(f"l2_loss: expected floats; got t: {t.dtype.name}{list(t.shape)}.")
