@@ -166,6 +166,6 @@ def gelu(features, approximate=False, name=None):
     x = as_tensor(features)
     if not x.dtype.is_floating:
         raise ValueError(
-            f"`features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype}"
+            f"gelu: `features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype}"
         )
     return gelu_tanh_op(x) if approximate else gelu_op(x)

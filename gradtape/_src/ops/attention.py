@@ -37,31 +37,31 @@ def _scores(q, k, bias, scale, causal):
     if bias.ndim:
         scores = scores + _wide(bias)
     if causal:
-        seen = as_tensor(_causal_mask(q.shape[-2], k.shape[-2]))
-        scores = select(seen, scores, as_tensor(np.asarray(-np.inf, scores.dtype.as_numpy_dtype)))
+        mask = as_tensor(_causal_mask(q.shape[-2], k.shape[-2]))
+        scores = select(mask, scores, as_tensor(np.asarray(-np.inf, scores.dtype.as_numpy_dtype)))
     return scores
 
 
 def _plain_grad(g, q, k, v, bias, out, lse, scale, causal):
-    """The attention op as a composite of small ops."""
+    """`attention_grad` as a composite of small ops, which a tape differentiates."""
     kinds = [x.dtype for x in (q, k, v)]
     g, q, k, v, out, lse = (_wide(x) for x in (g, q, k, v, out, lse))
     p = exp(_scores(q, k, bias, scale, causal) - movement.expand_dims(lse, -1))
     dp = contraction.matmul(g, v, transpose_b=True)
     ds = p * (dp - reduction.reduce_sum(g * out, -1, keepdims=True)) * scale
-    found = (
+    grads = (
         contraction.matmul(ds, k),
         contraction.matmul(ds, q, transpose_a=True),
         contraction.matmul(p, g, transpose_a=True),
     )
-    return tuple(cast(x, kind) for x, kind in zip(found, kinds, strict=True))
+    return tuple(cast(x, kind) for x, kind in zip(grads, kinds, strict=True))
 
 
-def _differentiated(f, given, cotangents):
+def _differentiated(f, point, cotangents):
     """Gradients of `f` with respect to its arguments, by a tape."""
     tape = _core.Tape()
     tape._configure(True, False)
-    xs = [movement.identity(x) for x in given]
+    xs = [movement.identity(x) for x in point]
     with tape:
         for x in xs:
             tape._watch(x)
@@ -74,23 +74,23 @@ def _differentiated(f, given, cotangents):
 # only when it is asked for. A compiled pass merges what the rules have in common.
 
 
-def _attention_rule(which):
+def _attention_rule(operand):
     def rule(g, q, k, v, bias, out, scale, causal):
-        found = (
+        gx = (
             None
             if g[0] is None
-            else attention_grad(g[0], q, k, v, bias, out[0], out[1], scale, causal)[which]
+            else attention_grad(g[0], q, k, v, bias, out[0], out[1], scale, causal)[operand]
         )
-        if g[1] is None or which == 2:
-            return found
-        (more,) = _differentiated(
+        if g[1] is None or operand == 2:
+            return gx
+        (through_lse,) = _differentiated(
             lambda x: (
-                reduction.reduce_logsumexp(_scores(*((x, k), (q, x))[which], bias, scale, causal), -1),
+                reduction.reduce_logsumexp(_scores(*((x, k), (q, x))[operand], bias, scale, causal), -1),
             ),
-            (q if which == 0 else k,),
+            (q if operand == 0 else k,),
             (g[1],),
         )
-        return more if found is None else found + more
+        return through_lse if gx is None else gx + through_lse
 
     return rule
 
@@ -99,29 +99,29 @@ def _bias_rule(g, q, k, v, bias, out, scale, causal):
     if not bias.ndim:
         return None
     p = exp(_scores(q, k, bias, scale, causal) - movement.expand_dims(out[1], -1))
-    found = None
+    gx = None
     if g[0] is not None:
         g0 = _wide(g[0])
         dp = contraction.matmul(g0, _wide(v), transpose_b=True)
-        found = p * (dp - reduction.reduce_sum(g0 * _wide(out[0]), -1, keepdims=True))
+        gx = p * (dp - reduction.reduce_sum(g0 * _wide(out[0]), -1, keepdims=True))
     if g[1] is not None:
-        more = p * movement.expand_dims(g[1], -1)
-        found = more if found is None else found + more
-    return cast(found, bias.dtype)
+        through_lse = p * movement.expand_dims(g[1], -1)
+        gx = through_lse if gx is None else gx + through_lse
+    return cast(gx, bias.dtype)
 
 
-def _attention_grad_rule(which):
+def _attention_grad_rule(operand):
     def rule(hs, g, q, k, v, bias, out, lse, results, scale, causal):
-        if which == 4 and not bias.ndim:
+        if operand == 4 and not bias.ndim:
             return None
-        given = [g, q, k, v, bias, out, lse]
+        operands = [g, q, k, v, bias, out, lse]
 
         def plain(x):
-            return _plain_grad(*given[:which], x, *given[which + 1 :], scale, causal)
+            return _plain_grad(*operands[:operand], x, *operands[operand + 1 :], scale, causal)
 
         # It is linear in g, so the point does not matter, and g need not be a residual.
-        place = zeros(g.shape, g.dtype) if which == 0 else given[which]
-        return _differentiated(plain, (place,), hs)[0]
+        point = zeros(g.shape, g.dtype) if operand == 0 else operands[operand]
+        return _differentiated(plain, (point,), hs)[0]
 
     return rule
 
@@ -155,8 +155,8 @@ def _batch(name: str) -> Any:
         wide = bias if batched[places] else movement.expand_dims(bias, 0) if bias.ndim else bias
         if batched[places] and bias.ndim == 1:  # one number per row: no bias
             wide = bias[0]
-        others = _all(size, marks, [wide if i == places else x for i, x in enumerate(operands)])
-        return _row(name, others, attrs)
+        aligned = _all(size, marks, [wide if i == places else x for i, x in enumerate(operands)])
+        return _row(name, aligned, attrs)
 
     return rule
 

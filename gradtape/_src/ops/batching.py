@@ -143,12 +143,12 @@ def _count(shape: Any) -> int:
 
 def gather(size, batched, operands, attrs):
     ops = above.ops
-    x, at = operands
+    x, indices = operands
     (axis,) = attrs
     if not batched[1]:
-        return _row("gather", [x, at], (axis + 1,))
+        return _row("gather", [x, indices], (axis + 1,))
     if not batched[0]:
-        out = _row("gather", [x, at], (axis,))
+        out = _row("gather", [x, indices], (axis,))
         return ops.transpose(out, [axis, *range(axis), *range(axis + 1, out.ndim)]) if axis else out
     return _row("gather_batched", operands, (axis + 1, 1))
 
@@ -175,24 +175,24 @@ def gather_nd(size, batched, operands, attrs):
     return _row("gather_nd", _all(size, batched, operands), (attrs[0] + 1,))
 
 
-def _numbered(at: Any, size: int) -> Any:
+def _numbered(indices: Any, size: int) -> Any:
     """Indices of the whole batch, each preceded by its position in the batch."""
     ops = above.ops
-    numbers = ops.reshape(ops.range_(size, dtype=at.dtype), [size, *([1] * (at.ndim - 1))])
-    return ops.concat([ops.broadcast_to(numbers, [*at.shape[:-1], 1]), at], -1)
+    numbers = ops.reshape(ops.range_(size, dtype=indices.dtype), [size, *([1] * (indices.ndim - 1))])
+    return ops.concat([ops.broadcast_to(numbers, [*indices.shape[:-1], 1]), indices], -1)
 
 
 def scatter_nd(size, batched, operands, attrs):
-    at, updates = _all(size, batched, operands)
-    return _row("scatter_nd", [_numbered(at, size), updates], ((size, *attrs[0]),))
+    indices, updates = _all(size, batched, operands)
+    return _row("scatter_nd", [_numbered(indices, size), updates], ((size, *attrs[0]),))
 
 
 def tensor_scatter(name: str) -> Any:
     """The rule of `tensor_scatter_update`, `_add`, `_sub`, `_min` and `_max`."""
 
     def rule(size, batched, operands, attrs):
-        x, at, updates = _all(size, batched, operands)
-        return _row(name, [x, _numbered(at, size), updates], attrs)
+        x, indices, updates = _all(size, batched, operands)
+        return _row(name, [x, _numbered(indices, size), updates], attrs)
 
     return rule
 

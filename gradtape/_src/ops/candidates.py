@@ -114,8 +114,8 @@ def learned_unigram_candidate_sampler(
     true_classes, num_true, num_sampled, unique, range_max, seed=None, name=None
 ):
     """As `uniform_candidate_sampler`; classes have the frequencies of the true classes of earlier calls."""
-    which = (num_true, num_sampled, unique, range_max, seed)
-    counts = _learned.setdefault(which, np.ones(range_max))
+    arguments = (num_true, num_sampled, unique, range_max, seed)
+    counts = _learned.setdefault(arguments, np.ones(range_max))
     out = _sampled("learned", _COUNTS, true_classes, num_true, num_sampled, unique, range_max, seed, counts)
     np.add.at(counts, array_of(as_tensor(true_classes)).reshape(-1), 1)
     return out
@@ -134,9 +134,9 @@ def fixed_unigram_candidate_sampler(
       num_shards, shard: use only the classes `shard`, `shard + num_shards`, `shard + 2 * num_shards`, ...
     """
     if bool(vocab_file) == bool(len(unigrams)):
-        which = "Must only provide one of" if vocab_file else "Must provide either"
+        problem = "Must only provide one of" if vocab_file else "Must provide either"
         raise errors.InvalidArgumentError(
-            f"fixed_unigram_candidate_sampler: {which} vocab_file and unigrams."
+            f"fixed_unigram_candidate_sampler: {problem} vocab_file and unigrams."
         )
     if vocab_file:
         from gradtape._src.base.reading import reading, take_all  # few programs use a file

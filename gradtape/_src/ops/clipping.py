@@ -70,7 +70,7 @@ def global_norm(t_list, name=None):
     Raises:
       TypeError: if `t_list` is not a sequence.
     """
-    _want_sequence(t_list)
+    _want_sequence("global_norm", t_list)
     squares = [sum_squares(_values(t)) for t in t_list if t is not None]
     if not squares:
         return zeros([])
@@ -94,7 +94,7 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     >>> grads[0].numpy(), grads[1], norm.numpy()
     (array([0.6, 0.8], dtype=float32), None, np.float32(5.0))
     """
-    _want_sequence(t_list)
+    _want_sequence("clip_by_global_norm", t_list)
     hint = next((t.dtype for t in t_list if hasattr(t, "dtype")), None)
     norm = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm, dtype_hint=hint)
     # The difference is 0, or NaN if the norm is infinite or NaN: then every element becomes NaN.
@@ -123,6 +123,6 @@ def clip_by_average_norm(t, clip_norm, name=None):
     return x * (clip_norm * minimum(inverse, 1 / convert_to_tensor(clip_norm, x.dtype)))
 
 
-def _want_sequence(t_list):
+def _want_sequence(op, t_list):
     if not isinstance(t_list, Sequence) or isinstance(t_list, str):
-        raise TypeError(f"`t_list` should be a sequence of tensors. Received {type(t_list)}.")
+        raise TypeError(f"{op}: `t_list` should be a sequence of tensors. Received {type(t_list)}.")

@@ -55,9 +55,11 @@ def _matmul_with_extras(
     b_is_sparse=False, output_type=None, grad_a=False, grad_b=False, name=None,
 ):  # fmt: skip
     """`matmul` with adjoints, or with a result of another type."""
-    for flag, adjoint, which in ((transpose_a, adjoint_a, "a"), (transpose_b, adjoint_b, "b")):
+    for flag, adjoint, operand in ((transpose_a, adjoint_a, "a"), (transpose_b, adjoint_b, "b")):
         if flag and adjoint:
-            raise ValueError(f"Only one of `transpose_{which}` and `adjoint_{which}` can be True.")
+            raise ValueError(
+                f"matmul: Only one of `transpose_{operand}` and `adjoint_{operand}` can be True."
+            )
     if output_type is not None:
         a, b = as_tensors(a, b)
         if a.dtype is b.dtype is int8 and as_dtype(output_type) is int32:
@@ -156,16 +158,16 @@ def _axes_of(axes, a_rank, b_rank):
     if not isinstance(axes, (list, tuple)) or len(axes) != 2:
         raise ValueError(f"tensordot: `axes` must be an integer or have length 2; got {axes!r}.")
     pair = []
-    for which, rank in zip(axes, (a_rank, b_rank), strict=True):
-        which = np.asarray(which).tolist()
-        which = which if isinstance(which, list) else [which]
-        for axis in which:
+    for operand_axes, rank in zip(axes, (a_rank, b_rank), strict=True):
+        contracted = np.asarray(operand_axes).tolist()
+        contracted = contracted if isinstance(contracted, list) else [contracted]
+        for axis in contracted:
             if not -rank <= axis < rank:
                 raise ValueError(f"tensordot: axis {axis} is out of range for an operand of rank {rank}.")
-        pair.append([axis % rank for axis in which])
+        pair.append([axis % rank for axis in contracted])
     if len(pair[0]) != len(pair[1]):
         raise ValueError(
-            f"Different number of contraction axes `a` and `b`, {len(pair[0])} != {len(pair[1])}. Hint: "
+            f"tensordot: Different number of contraction axes `a` and `b`, {len(pair[0])} != {len(pair[1])}. Hint: "
             f"tensordot sums over pairs of axes."
         )
     return pair

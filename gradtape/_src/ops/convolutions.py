@@ -158,11 +158,11 @@ def _transposed(op, g, w, output_shape, strides, padding, data_format, dilations
             f"{op}: output_shape should be of length {dims} or {dims + 2}. Received: output_shape={shape}"
         )
     pads = paddings(op, padding, dims, first)
-    whole = g.dtype is dtypes.int32 and w.dtype is dtypes.int32  # exact as long as sums are below 2**53
-    if whole:
+    integers = g.dtype is dtypes.int32 and w.dtype is dtypes.int32  # exact as long as sums are below 2**53
+    if integers:
         g, w = cast(g, "float64"), cast(w, "float64")
     out = conv_input(to_last(g) if first else g, w, [*sizes, channels], strides, dilations, pads)
-    if whole:
+    if integers:
         out = cast(out, "int32")
     return to_first(out) if first else out
 

@@ -82,7 +82,7 @@ def constant(value, dtype=None, shape=None, name="Const"):
     if isinstance(value, _core.Tensor):
         if dtype is not None and value.dtype is not dtype:
             raise TypeError(
-                f"Expected tensor {_shown(value)} with dtype {dtype!r}, but got dtype {value.dtype!r}."
+                f"constant: Expected tensor {_shown(value)} with dtype {dtype!r}, but got dtype {value.dtype!r}."
             )
         x = value
     elif isinstance(value, _core.Variable):
@@ -94,16 +94,16 @@ def constant(value, dtype=None, shape=None, name="Const"):
         x = _from_value(value, dtype)
     if shape is None:
         return x
-    wanted = TensorShape(shape)
-    if wanted.as_list() == list(x.shape):
+    shape_ = TensorShape(shape)
+    if shape_.as_list() == list(x.shape):
         return x
-    if wanted.num_elements() == x._numel:
-        return reshape(x, wanted)
+    if shape_.num_elements() == x._numel:
+        return reshape(x, shape_)
     if x._numel == 1 and x.ndim <= 1:
-        return fill(wanted, reshape(x, []))
+        return fill(shape_, reshape(x, []))
     raise TypeError(
         f"Eager execution of tf.constant with unsupported shape. Tensor {_shown(x)} (converted from "
-        f"{value!r}) has {x._numel} elements, but got `shape` {wanted} with {wanted.num_elements()} "
+        f"{value!r}) has {x._numel} elements, but got `shape` {shape_} with {shape_.num_elements()} "
         "elements)."
     )
 
@@ -129,7 +129,7 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
     if isinstance(value, _core.Variable):
         if dtype is not None and value.dtype is not dtype:
             raise ValueError(
-                f"Incompatible type conversion requested to type {dtype.name} for `tf.Variable of type "
+                f"convert_to_tensor: Incompatible type conversion requested to type {dtype.name} for `tf.Variable of type "
                 f"{value.dtype.name}. (Variable: {value!r})"
             )
         # Recorded as an op: the gradient with respect to this tensor is separate from that of other reads of the variable.
@@ -147,8 +147,8 @@ def is_tensor(x):
     """Whether `x` is a tensor, a variable, a sparse or ragged tensor, or an object with `is_tensor_like`."""
     if isinstance(x, (_core.Tensor, _core.Variable)):
         return True
-    known = x._is_tensor if isinstance(x, CompositeTensor) else hasattr(type(x), "__tf_tensor__")
-    return known or hasattr(x, "is_tensor_like")
+    is_one = x._is_tensor if isinstance(x, CompositeTensor) else hasattr(type(x), "__tf_tensor__")
+    return is_one or hasattr(x, "is_tensor_like")
 
 
 @composite("is_symbolic_tensor", noted=False)
@@ -277,19 +277,19 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
         fits = min(start, limit) >= -(2**31) and max(start, limit) < 2**31 and abs(delta) < 2**31
         if (dtype is None or dtype is dtypes.int32) and fits:
             return _core.from_buffer(np.arange(start, limit, delta, np.int32), dtypes.int32._code)
-    given = []
-    for which, value in (("start", start), ("limit", limit), ("delta", delta)):
+    arguments = []
+    for argument, value in (("start", start), ("limit", limit), ("delta", delta)):
         if dtype is not None and not isinstance(value, (_core.Tensor, _core.Variable)):
             x = _from_value(value, dtype)
         else:
             x = convert_to_tensor(value)
         if x.ndim:
             raise errors.InvalidArgumentError(
-                f"range: {which} must be a scalar, not shape {x.shape.as_list()}"
+                f"range: {argument} must be a scalar, not shape {x.shape.as_list()}"
             )
-        given.append(x)
+        arguments.append(x)
     if dtype is None:
-        kinds = [x.dtype for x in given]
+        kinds = [x.dtype for x in arguments]
         for kind in kinds:
             if kind not in _RANGE_TYPES:
                 raise errors.InvalidArgumentError(
@@ -302,7 +302,7 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
         )
     # Rounded to the type of the result first: 0.1 is another number in float32.
     kind = np.float32 if dtype is dtypes.bfloat16 else dtype.as_numpy_dtype
-    first, last, step = (np.asarray(array_of(x)).astype(kind) for x in given)
+    first, last, step = (np.asarray(array_of(x)).astype(kind) for x in arguments)
     if step == 0:
         raise errors.InvalidArgumentError(f"range: Requires delta != 0: {step}")
     if step > 0 and first > last:
@@ -335,7 +335,9 @@ def linspace(start, stop, num, name=None, axis=0):
         small = start.dtype.size <= 2
         start, stop = (cast(x, dtypes.float32 if small else dtypes.float64) for x in (start, stop))
     if isinstance(num, float):
-        raise TypeError(f"Argument `tensor` (name: num) must be of type integer. Received `tensor` = {num}")
+        raise TypeError(
+            f"linspace: Argument `tensor` (name: num) must be of type integer. Received `tensor` = {num}"
+        )
     num = int(num)
     if start.shape != stop.shape:
         try:

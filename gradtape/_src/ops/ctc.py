@@ -137,7 +137,9 @@ def ctc_loss(
         x = transpose(x, [1, 0, 2])
     if hasattr(labels, "dense_shape"):
         if blank_index is None:
-            raise ValueError("Argument `blank_index` must be provided when labels is a SparseTensor.")
+            raise ValueError(
+                "ctc_loss: Argument `blank_index` must be provided when labels is a SparseTensor."
+            )
         labels, label_length = _dense_labels(labels)
     blank = 0 if blank_index is None else int(blank_index)
     blank = blank + x.shape[2] if blank < 0 else blank

@@ -73,8 +73,8 @@ matrix_diag_part = movement(
 def _numpy_band(x, num_lower, num_upper):
     rows, cols = x.shape[-2:]
     i, j = np.arange(rows)[:, None], np.arange(cols)
-    kept = ((num_lower < 0) | (i - j <= num_lower)) & ((num_upper < 0) | (j - i <= num_upper))
-    return np.where(kept, x, np.zeros((), x.dtype))
+    in_band = ((num_lower < 0) | (i - j <= num_lower)) & ((num_upper < 0) | (j - i <= num_upper))
+    return np.where(in_band, x, np.zeros((), x.dtype))
 
 
 band_part = movement(
@@ -97,16 +97,16 @@ band_part = movement(
 
 
 def _limits(op: str, k: Any) -> tuple[int, int]:
-    given = ints_of(k)
-    if len(given) == 2 and given[0] > given[1]:
+    limits = ints_of(k)
+    if len(limits) == 2 and limits[0] > limits[1]:
         raise InvalidArgumentError(
-            f"{op}: lower_diag_index must not be larger than upper_diag_index: {given[0]} > {given[1]}"
+            f"{op}: lower_diag_index must not be larger than upper_diag_index: {limits[0]} > {limits[1]}"
         )
-    if len(given) not in (1, 2):
+    if len(limits) not in (1, 2):
         raise InvalidArgumentError(
             f"{op}: k must be one number, or the lowest and highest diagonal; got {k!r}."
         )
-    return given[0], given[-1]
+    return limits[0], limits[-1]
 
 
 def _length(rows: int, cols: int, d: int) -> int:
@@ -149,8 +149,8 @@ def _take(x: Any, places: np.ndarray, otherwise: Any) -> Any:
     if x.shape[-1] == 0:
         places = np.full_like(places, -1)
         x = padded(x, 0, [0, 0] * (x.ndim - 1) + [0, 1])
-    taken = gather(x, np.maximum(places, 0), axis=-1)
-    return taken if places.min(initial=0) >= 0 else select(places >= 0, taken, otherwise)
+    out = gather(x, np.maximum(places, 0), axis=-1)
+    return out if places.min(initial=0) >= 0 else select(places >= 0, out, otherwise)
 
 
 @composite("linalg.diag")

@@ -117,17 +117,17 @@ def _sizes(operands: list[Labels], shapes: tuple[tuple[int, ...], ...]) -> dict[
     sizes: dict[Label, int] = {}
     for labels, shape in zip(operands, shapes, strict=True):
         for axis, (label, n) in enumerate(zip(labels, shape, strict=True)):
-            known = sizes.setdefault(label, n)
-            if known == n:
+            size = sizes.setdefault(label, n)
+            if size == n:
                 continue
-            broadcasts = isinstance(label, int) and 1 in (known, n)
+            broadcasts = isinstance(label, int) and 1 in (size, n)
             if not broadcasts:
-                shown = ",".join(map(str, shape))
+                text = ",".join(map(str, shape))
                 raise InvalidArgumentError(
-                    f"einsum: Expected dimension {known} at axis {axis} of the input shaped [{shown}] but "
+                    f"einsum: Expected dimension {size} at axis {axis} of the input shaped [{text}] but "
                     f"got dimension {n}"
                 )
-            sizes[label] = n if known == 1 else known
+            sizes[label] = n if size == 1 else size
     return sizes
 
 
@@ -140,15 +140,15 @@ def _plan(equation: str, shapes: tuple[tuple[int, ...], ...]) -> _Plan:
     sizes = _sizes(operands, shapes)
     prepare, current = [], []
     for k, (labels, shape) in enumerate(zip(operands, shapes, strict=True)):
-        wanted = set(result).union(*(set(other) for m, other in enumerate(operands) if m != k))
-        first, labels = _preparation(labels, shape, sizes, wanted)
+        needed = set(result).union(*(set(other) for m, other in enumerate(operands) if m != k))
+        first, labels = _preparation(labels, shape, sizes, needed)
         prepare.append(first)
         current.append(labels)
     steps = []
     while len(current) > 1:
         i, j = _cheapest(current, result, sizes)
-        wanted = set(result).union(*(labels for m, labels in enumerate(current) if m not in (i, j)))
-        step, labels = _pair(i, j, current[i], current[j], wanted, result, sizes)
+        needed = set(result).union(*(labels for m, labels in enumerate(current) if m not in (i, j)))
+        step, labels = _pair(i, j, current[i], current[j], needed, result, sizes)
         steps.append(step)
         current = [labels for m, labels in enumerate(current) if m not in (i, j)] + [labels]
     last = current[0]
@@ -157,7 +157,7 @@ def _plan(equation: str, shapes: tuple[tuple[int, ...], ...]) -> _Plan:
 
 
 def _preparation(
-    labels: Labels, shape: tuple[int, ...], sizes: dict, wanted: set
+    labels: Labels, shape: tuple[int, ...], sizes: dict, needed: set
 ) -> tuple[_Prepare | None, Labels]:
     reshapes, diagonals, sums = [], [], []
     keep = [a for a, label in enumerate(labels) if not (shape[a] == 1 and sizes[label] != 1)]
@@ -168,8 +168,8 @@ def _preparation(
         second = next(a for a, label in enumerate(labels) if label in labels[:a])
         diagonals.append((labels.index(labels[second]), second))
         labels = (*labels[:second], *labels[second + 1 :])
-    sums = [a for a, label in enumerate(labels) if label not in wanted]
-    labels = tuple(label for label in labels if label in wanted)
+    sums = [a for a, label in enumerate(labels) if label not in needed]
+    labels = tuple(label for label in labels if label in needed)
     return (_Prepare(reshapes, diagonals, sums) if reshapes or diagonals or sums else None), labels
 
 
@@ -180,11 +180,11 @@ def _cheapest(current: list[Labels], result: Labels, sizes: dict) -> tuple[int, 
     best, choice = None, (0, 1)
     for i in range(len(current)):
         for j in range(i + 1, len(current)):
-            wanted = set(result).union(*(labels for m, labels in enumerate(current) if m not in (i, j)))
+            needed = set(result).union(*(labels for m, labels in enumerate(current) if m not in (i, j)))
             union = set(current[i]) | set(current[j])
-            made = prod(sizes[label] for label in union & wanted)
-            gone = sum(prod(sizes[label] for label in current[m]) for m in (i, j))
-            cost = (made - gone, prod(sizes[label] for label in union))
+            result_size = prod(sizes[label] for label in union & needed)
+            operand_sizes = sum(prod(sizes[label] for label in current[m]) for m in (i, j))
+            cost = (result_size - operand_sizes, prod(sizes[label] for label in union))
             if best is None or cost < best:
                 best, choice = cost, (i, j)
     return choice
@@ -197,14 +197,14 @@ def _layout(labels: Labels, groups: list[Labels], sizes: dict, shape: list[int])
 
 
 def _pair(
-    i: int, j: int, a: Labels, b: Labels, wanted: set, result: Labels, sizes: dict
+    i: int, j: int, a: Labels, b: Labels, needed: set, result: Labels, sizes: dict
 ) -> tuple[_Step, Labels]:
     shared = [label for label in a if label in b]
-    inner = [label for label in shared if label not in wanted]
+    inner = [label for label in shared if label not in needed]
     if not inner:
         return _elements(i, j, a, b, result, sizes)
     # Batch axes in the order of the first operand, so that it needs no transpose.
-    batch = tuple(label for label in shared if label in wanted)
+    batch = tuple(label for label in shared if label in needed)
     rows = tuple(label for label in a if label not in shared)
     columns = tuple(label for label in b if label not in shared)
     if _place(columns, result) < _place(rows, result):  # the result has them in the other order
@@ -213,22 +213,24 @@ def _pair(
     sums = next((s for s in (_run(a, inner), _run(b, inner)) if s), tuple(inner))
     outer = [sizes[label] for label in batch]
     m, n, k = (prod(sizes[label] for label in group) for group in (rows, columns, sums))
-    left_turned = (*batch, *sums, *rows) == a and bool(rows)
-    right_turned = (*batch, *columns, *sums) == b and bool(columns)
+    transpose_left = (*batch, *sums, *rows) == a and bool(rows)
+    transpose_right = (*batch, *columns, *sums) == b and bool(columns)
     left = _layout(
         a,
-        [batch, sums, rows] if left_turned else [batch, rows, sums],
+        [batch, sums, rows] if transpose_left else [batch, rows, sums],
         sizes,
-        [*outer, *((k, m) if left_turned else (m, k))],
+        [*outer, *((k, m) if transpose_left else (m, k))],
     )
     right = _layout(
         b,
-        [batch, columns, sums] if right_turned else [batch, sums, columns],
+        [batch, columns, sums] if transpose_right else [batch, sums, columns],
         sizes,
-        [*outer, *((n, k) if right_turned else (k, n))],
+        [*outer, *((n, k) if transpose_right else (k, n))],
     )
     labels = (*batch, *rows, *columns)
-    return _Step(i, j, left, right, (left_turned, right_turned), [sizes[label] for label in labels]), labels
+    return _Step(
+        i, j, left, right, (transpose_left, transpose_right), [sizes[label] for label in labels]
+    ), labels
 
 
 def _place(labels: Labels, result: Labels) -> int:
@@ -245,11 +247,11 @@ def _elements(i: int, j: int, a: Labels, b: Labels, result: Labels, sizes: dict)
     """An element-wise product with broadcasting, if no axis is summed."""
     labels = tuple(dict.fromkeys((*(label for label in result if label in a or label in b), *a, *b)))
     layouts = []
-    for own in (a, b):
-        order = [label for label in labels if label in own]
-        perm = None if tuple(order) == own else [own.index(label) for label in order]
-        shape = [sizes[label] if label in own else 1 for label in labels]
-        while shape and labels[len(labels) - len(shape)] not in own:
+    for operand in (a, b):
+        order = [label for label in labels if label in operand]
+        perm = None if tuple(order) == operand else [operand.index(label) for label in order]
+        shape = [sizes[label] if label in operand else 1 for label in labels]
+        while shape and labels[len(labels) - len(shape)] not in operand:
             shape = shape[1:]  # broadcasting adds leading axes
         layouts.append(_Layout(perm, None if shape == [sizes[label] for label in order] else shape))
     left, right = layouts
@@ -291,7 +293,7 @@ def einsum(equation, *inputs, **kwargs):
     unknown = set(kwargs) - {"name", "optimize", "greedy"}
     if unknown:
         raise TypeError(
-            f"Invalid keyword arguments for einsum: {', '.join(sorted(unknown))}. Valid arguments: name, "
+            f"einsum: Invalid keyword arguments for einsum: {', '.join(sorted(unknown))}. Valid arguments: name, "
             f"optimize, greedy."
         )
     like = next((x for x in inputs if hasattr(x, "dtype") and hasattr(x.dtype, "_code")), None)

@@ -20,10 +20,10 @@ def embedding_lookup(params, ids, max_norm=None, name=None):
       max_norm: rows with a larger L2 norm are scaled down to this norm.
     """
     if params is None:
-        raise ValueError("params must be specified")
+        raise ValueError("embedding_lookup: params must be specified")
     if isinstance(params, (list, tuple)):
         if not params:
-            raise ValueError("Length of params is currently 0. Need at least one param.")
+            raise ValueError("embedding_lookup: Length of params is currently 0. Need at least one param.")
         params = params[0] if len(params) == 1 else concat(params, 0)
     if max_norm is None:
         return gather(params, ids)

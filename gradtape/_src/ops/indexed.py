@@ -368,10 +368,10 @@ def _numpy_scatter(function):
 
 def _scatter_extremum(g, x, indices, updates, out):
     """Divides the cotangent equally among the elements that equal the result."""
-    kept = casting.cast(equal(x, out), g.dtype)
-    won = casting.cast(equal(updates, gather_nd(out, indices)), g.dtype)
-    share = g / (kept + scatter_nd(indices, won, x.shape))
-    return share * kept, None, gather_nd(share, indices) * won
+    from_x = casting.cast(equal(x, out), g.dtype)
+    from_updates = casting.cast(equal(updates, gather_nd(out, indices)), g.dtype)
+    share = g / (from_x + scatter_nd(indices, from_updates, x.shape))
+    return share * from_x, None, gather_nd(share, indices) * from_updates
 
 
 _SCATTER = "tensor indices:Index updates bad_indices_policy:Extra=None"

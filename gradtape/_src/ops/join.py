@@ -109,9 +109,9 @@ def split(
     x = as_tensor(value)
     axis = axis_of("split", axis if isinstance(axis, int) else index(axis), x.ndim)
     total = x.shape[axis]
-    given = num_or_size_splits
-    if isinstance(given, (int, np.integer)):
-        count = int(given)
+    parts = num_or_size_splits
+    if isinstance(parts, (int, np.integer)):
+        count = int(parts)
         if count < 1:
             raise InvalidArgumentError(
                 f"split: Value for attr 'num_split' of {count} must be at least minimum 1"
@@ -123,7 +123,7 @@ def split(
             )
         sizes = [total // count] * count
     else:
-        sizes = _sizes_of(given, total, axis)
+        sizes = _sizes_of(parts, total, axis)
     if num is not None and num != len(sizes):
         raise InvalidArgumentError(
             "split: size of the split_tensor must be 1-D and have the same elements as outputs; expected "
@@ -132,20 +132,20 @@ def split(
     return list(chunks(x, axis, sizes))
 
 
-def _sizes_of(given: Any, total: int, axis: int) -> list[int]:
+def _sizes_of(parts: Any, total: int, axis: int) -> list[int]:
     """The sizes of the parts, with -1 replaced by the size that is left."""
-    if isinstance(given, (list, tuple)):  # may contain symbols
-        rank = 1 + any(isinstance(size, (list, tuple)) for size in given)
+    if isinstance(parts, (list, tuple)):  # may contain symbols
+        rank = 1 + any(isinstance(size, (list, tuple)) for size in parts)
     else:
-        rank = len(given.shape) if isinstance(given, (_core.Tensor, _core.Variable)) else np.ndim(given)
+        rank = len(parts.shape) if isinstance(parts, (_core.Tensor, _core.Variable)) else np.ndim(parts)
     if rank == 0:
         raise ValueError(
-            "Rank-0 tensors are not supported as the num_or_size_splits argument to split. Argument provided: "
-            f"{given}"
+            "split: Rank-0 tensors are not supported as the num_or_size_splits argument to split. Argument provided: "
+            f"{parts}"
         )
     if rank > 1:
-        raise InvalidArgumentError(f"split: size of the split_tensor must be 1-D; got {given}.")
-    sizes = ints_of(given)
+        raise InvalidArgumentError(f"split: size of the split_tensor must be 1-D; got {parts}.")
+    sizes = ints_of(parts)
     if sizes.count(-1) > 1:
         raise InvalidArgumentError(f"split: There can only be one -1 in the input; got sizes {sizes}.")
     for i, size in enumerate(sizes):
@@ -174,7 +174,7 @@ def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unst
     """
     x = value if isinstance(value, _core.Tensor) else as_tensor(value)
     if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"Argument `axis` = {axis} not in range [{-x.ndim}, {x.ndim})")
+        raise ValueError(f"unstack: Argument `axis` = {axis} not in range [{-x.ndim}, {x.ndim})")
     if num is not None and num != x.shape[axis]:
         raise InvalidArgumentError(
             f"unstack: Input shape axis {axis} must equal {num}, got shape {list(x.shape)}"

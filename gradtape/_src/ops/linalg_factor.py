@@ -226,7 +226,7 @@ def _qr_rule(g, x, out, full_matrices):
     rows, columns = x.shape[-2:]
     if full_matrices and rows > columns:
         raise NotImplementedError(
-            "QrGrad not implemented when nrows > ncols and full_matrices is true. Received r.shape="
+            "qr: QrGrad not implemented when nrows > ncols and full_matrices is true. Received r.shape="
             f"{r.shape} with nrows={rows} and ncols={columns}."
         )
     if rows >= columns:

@@ -33,9 +33,9 @@ def _tangent(x, direction, function):
 
 
 def _tangent_wrt_x(g, x, direction, out, function):
-    n, nothing = x.shape[-1], zeros_like(x)
-    twice = _blocks(x, direction, nothing, x)
-    both = matrix_function_tangent(adjoint(twice), _blocks(nothing, g, nothing, nothing), function)
+    n, zero = x.shape[-1], zeros_like(x)
+    twice = _blocks(x, direction, zero, x)
+    both = matrix_function_tangent(adjoint(twice), _blocks(zero, g, zero, zero), function)
     return both[..., :n, :n] + both[..., n:, n:]
 
 

@@ -83,7 +83,7 @@ def _svd_rule(g, x, out, full_matrices):
     k = s.shape[-1]
     if full_matrices and abs(rows - columns) > 1:
         raise NotImplementedError(
-            "svd gradient is not implemented for abs(m - n) > 1 when full_matrices is True. Received: "
+            "svd: svd gradient is not implemented for abs(m - n) > 1 when full_matrices is True. Received: "
             f"m={rows} and n={columns}."
         )
     u1, v1 = (u[..., :k], v[..., :k]) if full_matrices else (u, v)
@@ -327,7 +327,9 @@ def eigh_tridiagonal(
     if select == "i":
         first, last = ints_of(select_range)
         if first > last:
-            raise InvalidArgumentError(f"Got empty index range in select_range. {first} > {last}")
+            raise InvalidArgumentError(
+                f"eigh_tridiagonal: Got empty index range in select_range. {first} > {last}"
+            )
         if not 0 <= first <= last < alpha.shape[-1]:
             raise ValueError(
                 f"eigh_tridiagonal: select_range {select_range!r} is not inside [0, {alpha.shape[-1]})."
@@ -337,7 +339,9 @@ def eigh_tridiagonal(
     elif select == "v":
         low, high = (as_tensor(v, values) for v in select_range)
         if not low < high:
-            raise InvalidArgumentError(f"Got empty interval in select_range. {float(low)} >= {float(high)}")
+            raise InvalidArgumentError(
+                f"eigh_tridiagonal: Got empty interval in select_range. {float(low)} >= {float(high)}"
+            )
         slack = _rounding_of_eigenvalues(stop_gradient(alpha), stop_gradient(beta))
         chosen = (values >= low - slack) & (values <= high + slack)
         values = boolean_mask(values, chosen)

@@ -41,9 +41,11 @@ def _tensors(first, second):
     return x, convert_to_tensor(second, dtype_hint=x.dtype)
 
 
-def _want_same_shape(a, x, b, y):
+def _want_same_shape(op, a, x, b, y):
     if tuple(x.shape) != tuple(y.shape):
-        raise ValueError(f"`{a}` and `{b}` must have the same shape, received ({x.shape} vs {y.shape}).")
+        raise ValueError(
+            f"{op}: `{a}` and `{b}` must have the same shape, received ({x.shape} vs {y.shape})."
+        )
 
 
 @composite("nn.sigmoid_cross_entropy_with_logits")
@@ -57,16 +59,16 @@ def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
     """
     if labels is None or logits is None:
         raise ValueError(
-            "Both `labels` and `logits` must be provided for sigmoid_cross_entropy_with_logits. "
-            f"Received: labels={labels} and logits={logits}"
+            "sigmoid_cross_entropy_with_logits: Both `labels` and `logits` must be provided. Received: "
+            f"labels={labels} and logits={logits}"
         )
     x = logits if isinstance(logits, _core.Tensor) else _tensors(logits, labels)[0]
     z = labels if isinstance(labels, _core.Tensor) else _tensors(x, labels)[1]
     if x.ndim != z.ndim or x._numel != z._numel:
-        _want_same_shape("logits", x, "labels", z)
+        _want_same_shape("sigmoid_cross_entropy_with_logits", "logits", x, "labels", z)
     out = sigmoid_xent(x, z)
     if out._numel != x._numel:  # [2, 1] and [1, 2]
-        _want_same_shape("logits", x, "labels", z)
+        _want_same_shape("sigmoid_cross_entropy_with_logits", "logits", x, "labels", z)
     return out
 
 
@@ -74,7 +76,7 @@ def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
 def weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None):
     """As `sigmoid_cross_entropy_with_logits`, with the loss of positive labels multiplied by `pos_weight`."""
     x, z = _tensors(logits, labels)
-    _want_same_shape("logits", x, "labels", z)
+    _want_same_shape("sigmoid_cross_entropy_with_logits", "logits", x, "labels", z)
     weight = 1 + (pos_weight - 1) * z
     return (1 - z) * x + weight * softplus(-x)
 
@@ -148,18 +150,19 @@ def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
 
 def _check_sparse(logits, labels):
     """Raises TensorFlow's error if the shapes do not match."""
+    op = "sparse_softmax_cross_entropy_with_logits"
     x = convert_to_tensor(logits)
     z = convert_to_tensor(labels)
     if x.ndim == 0:
-        raise ValueError(f"`logits` cannot be a scalar. Received logits={logits}")
+        raise ValueError(f"{op}: `logits` cannot be a scalar. Received logits={logits}")
     if z.ndim != x.ndim - 1:
         raise ValueError(
-            f"`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: labels.shape={z.shape} of "
+            f"{op}: `labels.shape.rank` must equal `logits.shape.rank - 1`. Received: labels.shape={z.shape} of "
             f"rank {z.ndim} and logits.shape={x.shape} of rank {x.ndim}"
         )
     if z.shape != x.shape[:-1]:
         raise ValueError(
-            "`labels.shape` must equal `logits.shape` except for the last dimension. Received: "
+            f"{op}: `labels.shape` must equal `logits.shape` except for the last dimension. Received: "
             f"labels.shape={z.shape} and logits.shape={x.shape}"
         )
 
@@ -174,7 +177,7 @@ def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
       compute_full_loss: add Stirling's approximation of log(z!), for z > 1.
     """
     c, z = _tensors(log_input, targets)
-    _want_same_shape("log_input", c, "targets", z)
+    _want_same_shape("log_poisson_loss", "log_input", c, "targets", z)
     loss = exp(c) - z * c
     if not compute_full_loss:
         return loss
@@ -201,8 +204,8 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
         losses = cast(losses, "float64")
     if losses.ndim == 0:
         raise ValueError(
-            "Invalid value passed for `per_example_loss`. Expected a tensor with at least rank 1. Received "
-            f"per_example_loss={per_example_loss} with rank 0"
+            "compute_average_loss: Invalid value passed for `per_example_loss`. Expected a tensor with "
+            f"at least rank 1. Received per_example_loss={per_example_loss} with rank 0"
         )
     if sample_weight is not None:
         weight = cast(convert_to_tensor(sample_weight, dtype_hint=losses.dtype), losses.dtype)
@@ -213,7 +216,9 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
     if isinstance(size, (_core.Tensor, _core.Variable)):
         size = cast(size, losses.dtype)
     elif isinstance(size, bool) or not isinstance(size, numbers.Integral):
-        raise TypeError(f"Invalid value passed for `global_batch_size`; expected an integer; got {size!r}.")
+        raise TypeError(
+            f"compute_average_loss: Invalid value passed for `global_batch_size`; expected an integer; got {size!r}."
+        )
     elif size < 0:
         raise ValueError(f"compute_average_loss: `global_batch_size` must be non-negative; got {size}.")
     # The loss of an empty batch is 0, not NaN.
@@ -234,13 +239,14 @@ def scale_regularization_loss(regularization_loss):
 
 def _replicas(function):
     """The number of replicas that share a loss."""
-    now = replicas.place.now()
-    if now is None:
+    place = replicas.place.now()
+    if place is None:
         return 1
-    strategy, context = now
+    strategy, context = place
     if context is None:
         raise RuntimeError(
-            f"You are calling `{function}` in cross replica context, while it was expected to be called in replica context."
+            f"{function}: You are calling `{function}` in cross replica context, while it was expected to be called "
+            "in replica context."
         )
     return strategy.num_replicas_in_sync
 

@@ -196,7 +196,7 @@ def matrix_transpose(a: Any, name: str | None = None, conjugate: bool = False) -
     rank = a.ndim
     if rank < 2:
         raise ValueError(
-            f"Argument `a` should be a (batch) matrix with rank >= 2. Received `a` of shape {a.shape}."
+            f"matrix_transpose: Argument `a` should be a (batch) matrix with rank >= 2. Received `a` of shape {a.shape}."
         )
     return transpose(a, [*range(rank - 2), rank - 1, rank - 2], conjugate)
 
@@ -286,7 +286,7 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     x, times = as_tensor(input), array_of(repeats)
     if times.dtype.kind not in "iu" and times.size:
         raise TypeError(
-            f"Argument `tensor` (name: repeats) must be of type integer. Received `tensor` = {repeats}"
+            f"repeat: Argument `tensor` (name: repeats) must be of type integer. Received `tensor` = {repeats}"
         )
     if axis is None:
         x, axis = reshape(x, [-1]), 0
@@ -315,9 +315,11 @@ def meshgrid(*args: Any, **kwargs: Any) -> list:
     indexing = kwargs.pop("indexing", "xy")
     kwargs.pop("name", None)
     if kwargs:
-        raise TypeError(f"'{next(iter(kwargs))}' is an invalid keyword argument for this function")
+        raise TypeError(f"meshgrid: '{next(iter(kwargs))}' is an invalid keyword argument for this function")
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'")
+        raise ValueError(
+            f"meshgrid: Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'"
+        )
     vectors = [reshape(x, [-1]) for x in args]
     count = len(vectors)
     places = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else list(range(count))
@@ -442,7 +444,7 @@ def pad(
         return padded(x, constant_values, widths)
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise ValueError(
-            f'Value of argument `mode` expected to be one of "CONSTANT", "REFLECT", or "SYMMETRIC". '
+            f'pad: Value of argument `mode` expected to be one of "CONSTANT", "REFLECT", or "SYMMETRIC". '
             f"Received `mode` = {mode}"
         )
     return mirror_pad(x, widths, int(mode == "SYMMETRIC"))

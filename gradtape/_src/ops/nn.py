@@ -113,18 +113,19 @@ def _checked_rate(x, rate):
     if isinstance(rate, numbers.Real) and not isinstance(rate, _core.Tensor):
         if not 0 <= rate < 1:
             raise ValueError(
-                f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
+                f"dropout: `rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
             )
         rate = float(rate)
     elif not isinstance(rate, (_core.Tensor, _core.Variable)):
-        raise ValueError(f"`rate` must be a scalar or scalar tensor. Received: rate={rate}")
+        raise ValueError(f"dropout: `rate` must be a scalar or scalar tensor. Received: rate={rate}")
     elif rate.dtype is not x.dtype and x.dtype.is_floating:
         raise ValueError(
-            f"`x.dtype` must be compatible with `rate.dtype`. Received: x.dtype={x.dtype} and rate.dtype={rate.dtype}"
+            f"dropout: `x.dtype` must be compatible with `rate.dtype`. Received: x.dtype={x.dtype} "
+            f"and rate.dtype={rate.dtype}"
         )
     if not x.dtype.is_floating:
         raise ValueError(
-            f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype}"
+            f"dropout: `x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype}"
         )
     return rate
 
@@ -135,10 +136,10 @@ def _dropped(x, rate, noise):
 
 
 def _noise_shape(x, noise_shape):
-    given = list(noise_shape)
-    if len(given) == x.ndim:
-        given = [size if d is None else int(d) for d, size in zip(given, x.shape, strict=True)]
-    return given
+    sizes = list(noise_shape)
+    if len(sizes) == x.ndim:
+        sizes = [size if d is None else int(d) for d, size in zip(sizes, x.shape, strict=True)]
+    return sizes
 
 
 @composite("nn.bias_add")
@@ -158,15 +159,15 @@ def bias_add(value, bias, data_format=None, name=None):
         and not (data_format.startswith("N") and data_format.endswith("C"))
     ):
         raise ValueError(
-            f"`data_format` must be of the form `N...C` or `NC...`. Received: data_format={data_format}"
+            f"bias_add: `data_format` must be of the form `N...C` or `NC...`. Received: data_format={data_format}"
         )
     if x.ndim < 2:
         raise errors.InvalidArgumentError(f"bias_add: Input tensor must be at least 2D: {x.shape.as_list()}")
     axis = 1 if first else x.ndim - 1
     if b.ndim != 1 or b.shape[0] != x.shape[axis]:
-        which = "channel" if first else "last"
+        axis_name = "channel" if first else "last"
         raise errors.InvalidArgumentError(
-            f"bias_add: Must provide as many biases as the {which} dimension of the input tensor: "
+            f"bias_add: Must provide as many biases as the {axis_name} dimension of the input tensor: "
             f"{b.shape.as_list()} vs. {x.shape.as_list()}"
         )
     if axis != x.ndim - 1:

@@ -69,8 +69,8 @@ def _like(value, size, fill, x):
 
 def _last_axes(op, x, axis):
     """`x` with the given axes moved to the end, the permutation back, and the number of elements along them."""
-    given = [axis] if isinstance(axis, (int, np.integer)) else list(axis)
-    axes = sorted(axis_of(op, a, x.ndim) for a in given)
+    axes_ = [axis] if isinstance(axis, (int, np.integer)) else list(axis)
+    axes = sorted(axis_of(op, a, x.ndim) for a in axes_)
     others = [i for i in range(x.ndim) if i not in axes]
     perm = [*others, *axes]
     size = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
@@ -205,8 +205,8 @@ def local_response_normalization(input, depth_radius=5, bias=1, alpha=1, beta=0.
         raise errors.InvalidArgumentError(
             f"local_response_normalization: in must be 4-dimensional; got {x.shape}."
         )
-    at = np.arange(x.shape[-1])
-    near = (abs(at[:, None] - at) <= int(depth_radius)).astype(np.float64)
+    channels = np.arange(x.shape[-1])
+    window = (abs(channels[:, None] - channels) <= int(depth_radius)).astype(np.float64)
     squares = movement.reshape(square(x), [-1, x.shape[-1]]) if x._numel else square(x)
-    total = matmul(squares, as_type(as_tensor(near), x.dtype)) if x._numel else squares
+    total = matmul(squares, as_type(as_tensor(window), x.dtype)) if x._numel else squares
     return x * pow_(bias + alpha * movement.reshape(total, x.shape), -beta)

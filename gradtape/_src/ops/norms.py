@@ -71,7 +71,9 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
     """
     matrix = _matrix_axes(axis)
     if isinstance(axis, float):
-        raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
+        raise ValueError(
+            f"norm: 'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}"
+        )
     if matrix and ord not in ("euclidean", "fro", 1, 2, _inf):
         raise ValueError(
             f"norm: 'ord' must be a supported matrix norm in ['euclidean', 'fro', 1, 2, inf], got {ord}"

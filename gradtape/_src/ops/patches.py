@@ -171,21 +171,21 @@ def depth_to_space(input, block_size, data_format="NHWC", name=None):
     return reshape(x, [n, h * b, w * b, c])
 
 
-def _blocks_of(op, x, block_shape, edges, what):
+def _blocks_of(op, x, block_shape, edges, name):
     blocks = array_of(block_shape)
     if blocks.ndim != 1:
         raise InvalidArgumentError(f"{op}: block_shape rank should be 1 instead of {blocks.ndim}")
     sizes, pairs = [int(b) for b in blocks], array_of(edges)
     if pairs.shape != (len(sizes), 2):
         raise InvalidArgumentError(
-            f"{op}: {what} should have shape [{len(sizes)}, 2] instead of {list(pairs.shape)}"
+            f"{op}: {name} should have shape [{len(sizes)}, 2] instead of {list(pairs.shape)}"
         )
     if x.ndim < len(sizes) + 1:
         raise InvalidArgumentError(f"{op}: input rank should be >= {len(sizes) + 1} instead of {x.ndim}")
     if min(sizes, default=1) < 1:
         raise InvalidArgumentError(f"{op}: All values in block_shape must be positive; got {sizes}")
     if pairs.size and pairs.min() < 0:
-        raise InvalidArgumentError(f"{op}: {what.capitalize()} must be non-negative; got {pairs.tolist()}")
+        raise InvalidArgumentError(f"{op}: {name.capitalize()} must be non-negative; got {pairs.tolist()}")
     return sizes, pairs.tolist()
 
 
@@ -224,12 +224,16 @@ def required_space_to_batch_paddings(input_shape, block_shape, base_paddings=Non
     """
     sizes, blocks = array_of(input_shape).astype(np.int64), array_of(block_shape).astype(np.int64)
     if sizes.ndim != 1 or sizes.shape != blocks.shape:
-        raise ValueError(f"Shapes {sizes.shape} and {list(blocks.shape)} are incompatible")
+        raise ValueError(
+            f"required_space_to_batch_paddings: Shapes {sizes.shape} and {list(blocks.shape)} are incompatible"
+        )
     base = np.zeros((len(sizes), 2), np.int64) if base_paddings is None else array_of(base_paddings)
     if base.shape != (len(sizes), 2):
-        raise ValueError(f"Shapes {base.shape} and {[len(sizes), 2]} are incompatible")
-    more = -(sizes + base.sum(-1)) % blocks
-    crops = np.stack([np.zeros_like(more), more], -1)
+        raise ValueError(
+            f"required_space_to_batch_paddings: Shapes {base.shape} and {[len(sizes), 2]} are incompatible"
+        )
+    missing = -(sizes + base.sum(-1)) % blocks
+    crops = np.stack([np.zeros_like(missing), missing], -1)
     return as_tensor((base + crops).astype(np.int32)), as_tensor(crops.astype(np.int32))
 
 
@@ -243,15 +247,15 @@ def batch_to_space(input, block_shape, crops, name=None):
     sizes, cuts = _blocks_of("batch_to_space", x, block_shape, edges, "crops")
     dims = len(sizes)
     n, *rest = x.shape
-    many = math.prod(sizes)
-    if n % many:
+    block_size = math.prod(sizes)
+    if n % block_size:
         raise InvalidArgumentError(
-            f"batch_to_space: Input batch dimension ({n}) is not divisible by product of block sizes ({many})"
+            f"batch_to_space: Input batch dimension ({n}) is not divisible by product of block sizes ({block_size})"
         )
-    x = reshape(x, [*sizes, n // many, *rest])
+    x = reshape(x, [*sizes, n // block_size, *rest])
     order = [dims, *(v for i in range(dims) for v in (dims + 1 + i, i)), *range(2 * dims + 1, x.ndim)]
     spatial = [size * block for size, block in zip(rest, sizes, strict=False)]
-    x = reshape(transpose(x, order), [n // many, *spatial, *rest[dims:]])
+    x = reshape(transpose(x, order), [n // block_size, *spatial, *rest[dims:]])
     for i, (size, (a, b)) in enumerate(zip(spatial, cuts, strict=True)):
         if size < a + b:
             raise InvalidArgumentError(
@@ -265,10 +269,10 @@ def batch_to_space(input, block_shape, crops, name=None):
 # ---- morphology -------------------------------------------------------------------------------------
 
 
-def _inner(op, value, what):
+def _inner(op, value, name):
     sizes = ints_of(value)
     if len(sizes) != 4 or sizes[0] != 1 or sizes[3] != 1:
-        raise UnimplementedError(f"{op}: {what} must be [1, rows, columns, 1]; got {sizes}.")
+        raise UnimplementedError(f"{op}: {name} must be [1, rows, columns, 1]; got {sizes}.")
     return sizes[1:3]
 
 

@@ -198,5 +198,5 @@ def quantize_and_dequantize_v2(
     x, low, high, levels = _quantized(
         input, input_min, input_max, signed_input, num_bits, range_given, round_mode, narrow_range, axis
     )
-    inside = (x >= _stopped(low)) & (x <= _stopped(high))
-    return _stopped(levels) + select(inside, _straight(x), 0)
+    in_range = (x >= _stopped(low)) & (x <= _stopped(high))
+    return _stopped(levels) + select(in_range, _straight(x), 0)

@@ -221,7 +221,7 @@ def uniform_of(streams, shape, minval, maxval, dtype):
     if dtype.is_integer:
         if (minval is None) != (maxval is None):
             raise ValueError(
-                f"For integer dtype {dtype}, minval and maxval must be both `None` or both non-`None`; got "
+                f"uniform: For integer dtype {dtype}, minval and maxval must be both `None` or both non-`None`; got "
                 f"minval={minval} and maxval={maxval}"
             )
         if minval is None:
@@ -320,9 +320,11 @@ def uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=
     """
     dtype = dtypes.as_dtype(dtype)
     if dtype not in _UNIFORM_TYPES:
-        raise ValueError(f"Argument `dtype` got invalid value {dtype}. Accepted dtypes are {_UNIFORM_TYPES}.")
+        raise ValueError(
+            f"uniform: Argument `dtype` got invalid value {dtype}. Accepted dtypes are {_UNIFORM_TYPES}."
+        )
     if dtype.is_integer and maxval is None:
-        raise ValueError(f"Must specify maxval for integer dtype {dtype!r}")
+        raise ValueError(f"uniform: Must specify maxval for integer dtype {dtype!r}")
     return uniform_of(_of_op("uniform", dtype, seed), shape, minval, maxval, dtype)
 
 
@@ -354,8 +356,8 @@ def beta(shape, alpha, beta, dtype=dtypes.float32, seed=None, name=None):
     """
     alpha, beta = convert_to_tensor(alpha, dtype), convert_to_tensor(beta, dtype)
     common = np.broadcast_shapes(tuple(alpha.shape), tuple(beta.shape))
-    both = stack([broadcast_to(alpha, common), broadcast_to(beta, common)])
-    x = gamma_of(_of_op("beta", both.dtype, seed), shape, both, None)
+    parameters = stack([broadcast_to(alpha, common), broadcast_to(beta, common)])
+    x = gamma_of(_of_op("beta", parameters.dtype, seed), shape, parameters, None)
     first, second = unstack(x, axis=len(size_of(shape)[0]))
     return first / (first + second)
 

@@ -123,20 +123,20 @@ sum_to = reduction(
 
 def _merged(x, axes):
     """`x` with `axes` merged into one, that axis, and the inverse."""
-    shape, kept = list(x.shape), [i for i in range(len(x.shape)) if i not in axes]
+    shape, others = list(x.shape), [i for i in range(len(x.shape)) if i not in axes]
     size = _count(x, axes)
     if axes and axes[-1] - axes[0] + 1 == len(axes):  # adjacent
         y = movement.reshape(x, [*shape[: axes[0]], size, *shape[axes[-1] + 1 :]])
         return y, axes[0], lambda z: movement.reshape(z, shape)
-    perm = [*kept, *axes]
-    y = movement.reshape(movement.transpose(x, perm), [*(shape[i] for i in kept), size])
+    perm = [*others, *axes]
+    y = movement.reshape(movement.transpose(x, perm), [*(shape[i] for i in others), size])
 
     def restore(z):
         return movement.transpose(
             movement.reshape(z, [shape[i] for i in perm]), [perm.index(i) for i in range(len(perm))]
         )
 
-    return y, len(kept), restore
+    return y, len(others), restore
 
 
 def _product_rule(g, x, out, axes, keepdims):

@@ -34,27 +34,27 @@ __all__ = [
 def _gather_segments(y, ids):
     """Gathers the row of `y` for each id; zeros for negative ids, which belong to no segment."""
     rows = gather(y, maximum(ids, 0))
-    inside = reshape(greater_equal(ids, 0), [*ids.shape, *[1] * (y.ndim - 1)])
-    return select(inside, rows, 0)
+    in_segment = reshape(greater_equal(ids, 0), [*ids.shape, *[1] * (y.ndim - 1)])
+    return select(in_segment, rows, 0)
 
 
 def _extremum_rule(g, x, ids, out, num_segments):
     """Divides the cotangent equally among the rows that equal the extremum."""
-    inside = reshape(greater_equal(ids, 0), [*ids.shape, *[1] * (out.ndim - 1)])
-    chosen = logical_and(equal(x, gather(out, maximum(ids, 0))), inside)
+    in_segment = reshape(greater_equal(ids, 0), [*ids.shape, *[1] * (out.ndim - 1)])
+    chosen = logical_and(equal(x, gather(out, maximum(ids, 0))), in_segment)
     count = unsorted_segment_sum(casting.cast(chosen, g.dtype), ids, num_segments)
     # The share of an empty segment is 0, not NaN.
     return select(chosen, _gather_segments(divide_no_nan(g, count), ids), 0)
 
 
 def _product_rule(g, x, ids, out, num_segments):
-    """The product of the other rows, computed without division, since some may be zero."""
+    """The gradient is the product of the other rows of the segment, also where some of them are zero."""
     is_zero = equal(x, 0)
     others = select(is_zero, 1, x)
     zeros = _gather_segments(unsorted_segment_sum(casting.cast(is_zero, g.dtype), ids, num_segments), ids)
     product = _gather_segments(unsorted_segment_prod(others, ids, num_segments), ids)
-    alone = select(is_zero, equal(zeros, 1), equal(zeros, 0))
-    factor = select(alone, product / others, 0)
+    is_factor = select(is_zero, equal(zeros, 1), equal(zeros, 0))
+    factor = select(is_factor, product / others, 0)
     return _gather_segments(g, ids) * conjugate(factor)
 
 
@@ -234,9 +234,9 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
         )
     wrong = np.argwhere((values < 0) | (values >= num_partitions))
     if len(wrong):
-        at_ = ",".join(str(i) for i in wrong[0])
+        position = ",".join(str(i) for i in wrong[0])
         raise InvalidArgumentError(
-            f"dynamic_partition: partitions[{at_}] = {values[tuple(wrong[0])]} is not in [0, "
+            f"dynamic_partition: partitions[{position}] = {values[tuple(wrong[0])]} is not in [0, "
             f"{num_partitions})"
         )
     rows = reshape(x, [values.size, *tuple(x.shape)[rank:]])
@@ -279,5 +279,5 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
     )
     if not source.size:
         return rows
-    taken = gather(rows, np.maximum(source, 0))
-    return taken if source.min() >= 0 else select((source >= 0).reshape(-1, *[1] * len(inner)), taken, 0)
+    out = gather(rows, np.maximum(source, 0))
+    return out if source.min() >= 0 else select((source >= 0).reshape(-1, *[1] * len(inner)), out, 0)

@@ -51,7 +51,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     if x is None and y is None:
         return where_indices(condition)
     if x is None or y is None:
-        raise ValueError("x and y must both be non-None or both be None.")
+        raise ValueError("where: x and y must both be non-None or both be None.")
     return select(condition, x, y)
 
 
@@ -126,7 +126,9 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
     """
     lengths = as_tensor(lengths)
     if maxlen is not None and np.ndim(array_of(maxlen)):
-        raise ValueError(f"Argument `maxlen` must be scalar for sequence_mask, received `maxlen` = {maxlen}")
+        raise ValueError(
+            f"sequence_mask: Argument `maxlen` must be scalar for sequence_mask, received `maxlen` = {maxlen}"
+        )
     longest = max(int(array_of(lengths).max(initial=0)), 0) if maxlen is None else int(array_of(maxlen))
     places = conversion.convert(np.arange(longest), lengths.dtype._code)
     return casting.cast(less(places, expand_dims(lengths, -1)), dtype)

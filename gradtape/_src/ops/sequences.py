@@ -41,10 +41,10 @@ def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=No
         raise TypeError(
             "reverse_sequence: `seq_axis` must be given: Expected int for argument 'seq_dim' not None."
         )
-    for what, axis in (("seq_dim", seq_axis), ("batch_dim", batch_axis or 0)):
+    for argument, axis in (("seq_dim", seq_axis), ("batch_dim", batch_axis or 0)):
         if axis >= x.ndim:
             raise errors.InvalidArgumentError(
-                f"reverse_sequence: {what} must be < input rank ({axis} vs. {x.ndim})"
+                f"reverse_sequence: {argument} must be < input rank ({axis} vs. {x.ndim})"
             )
     if lengths.ndim != 1:
         raise errors.InvalidArgumentError(f"reverse_sequence: seq_lengths must be 1-dim, not {lengths.ndim}")
@@ -65,8 +65,8 @@ def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=No
     rows = x if perm == sorted(perm) else movement.transpose(x, perm)
     steps = as_tensor(np.arange(x.shape[time])[None, :])
     ends = movement.expand_dims(casting.cast(lengths, dtypes.int64), 1)
-    at = select(less(steps, ends), ends - 1 - steps, steps)
-    out = gather(rows, at, axis=1, batch_dims=1)
+    indices = select(less(steps, ends), ends - 1 - steps, steps)
+    out = gather(rows, indices, axis=1, batch_dims=1)
     return out if rows is x else transpose(out, np.argsort(perm).tolist())
 
 
@@ -113,16 +113,16 @@ def _pooled(row):
 
 def _approximate(operand, k, reduction_dimension, largest):
     x = as_tensor(operand)
-    axis = axis_of("approx_max_k", reduction_dimension, x.ndim)
+    axis = axis_of("approx_max_k" if largest else "approx_min_k", reduction_dimension, x.ndim)
     perm = [*(i for i in range(x.ndim) if i != axis), axis]
     last = x if axis == x.ndim - 1 else movement.transpose(x, perm)
-    values, at = top_k(last if largest else -last, k)
+    values, indices = top_k(last if largest else -last, k)
     if not largest:
         values = -values
     if last is x:
-        return values, at
+        return values, indices
     inverse = np.argsort(perm).tolist()
-    return movement.transpose(values, inverse), movement.transpose(at, inverse)
+    return movement.transpose(values, inverse), movement.transpose(indices, inverse)
 
 
 @composite("math.approx_max_k nn.approx_max_k")

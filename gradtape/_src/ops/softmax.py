@@ -128,8 +128,8 @@ def _xent_logits(g, x, labels, out):
     gx = None if g[0] is None else _through_loss(g, out[1])
     if g[1] is None:
         return gx
-    more = softmax_grad(out[1] + labels, g[1])
-    return more if gx is None else gx + more
+    second = softmax_grad(out[1] + labels, g[1])
+    return second if gx is None else gx + second
 
 
 def _xent_labels(g, x, labels, out):
@@ -144,8 +144,8 @@ def _sparse_xent_logits(g, x, labels, out):
     if g[1] is None:
         return gx
     hot = one_hot(labels, x.shape[-1], dtype=x.dtype)
-    more = softmax_grad(out[1] + hot, g[1])
-    return more if gx is None else gx + more
+    second = softmax_grad(out[1] + hot, g[1])
+    return second if gx is None else gx + second
 
 
 def _np_xent(x, labels):

@@ -150,11 +150,11 @@ def in_top_k(targets, predictions, k, name=None):
             f"in_top_k: First dimension of predictions {predictions.shape} must match length of targets "
             f"{targets.shape}."
         )
-    known = logical_and(targets >= 0, targets < predictions.shape[1])
-    column = movement.expand_dims(targets * casting.cast(known, targets.dtype), 1)
-    own = indexed.take_along(predictions, column, 1)
-    larger = reduce_sum(casting.cast(predictions > own, dtypes.int32), 1)
-    return logical_and(logical_and(known, reduce_all(is_finite(predictions), 1)), larger < k)
+    valid = logical_and(targets >= 0, targets < predictions.shape[1])
+    column = movement.expand_dims(targets * casting.cast(valid, targets.dtype), 1)
+    target = indexed.take_along(predictions, column, 1)
+    larger = reduce_sum(casting.cast(predictions > target, dtypes.int32), 1)
+    return logical_and(logical_and(valid, reduce_all(is_finite(predictions), 1)), larger < k)
 
 
 @composite("searchsorted")

@@ -160,10 +160,10 @@ def random_index_shuffle(index, seed, max_index, rounds=4, name=None):
             f"index_shuffle: Seed must be a vector of size [3] or a matrix of size [n, 3]; got {list(seeds.shape)}."
         )
     count = max(at.size, most.size, seeds.size // 3)
-    for what, x in (("index", at), ("max_index", most), ("seed", seeds[..., 0])):
+    for name_, x in (("index", at), ("max_index", most), ("seed", seeds[..., 0])):
         if x.ndim and x.size != count:
             raise errors.InvalidArgumentError(
-                f"index_shuffle: {what} must be one, or as many as there are results, {count}; got {x.size}."
+                f"index_shuffle: {name_} must be one, or as many as there are results, {count}; got {x.size}."
             )
     if np.any(at < 0) or np.any(at > most):  # the cipher would never end up in the range
         raise errors.InvalidArgumentError(

@@ -17,10 +17,10 @@ __all__: list[str] = []
 def array_of(value: Any) -> np.ndarray:
     """The elements of `value`, for composites that need them in Python."""
     if isinstance(value, _core.Tensor) and value._symbol is not None:
-        known = above.static.folded(value)
-        if known is None:
+        folded = above.static.folded(value)
+        if folded is None:
             raise Untraceable("the shape of a result depends on values")
-        return known
+        return folded
     return value.numpy() if isinstance(value, (_core.Tensor, _core.Variable)) else np.asarray(value)
 
 

@@ -28,11 +28,15 @@ __all__ = [
 @composite("math.reduce_variance")
 def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
     """The variance of the elements over `axis`. It is real for complex input, too."""
+    return _variance("reduce_variance", input_tensor, axis, keepdims)
+
+
+def _variance(op, input_tensor, axis, keepdims):
     x = as_tensor(input_tensor)
     if not (x.dtype.is_floating or x.dtype.is_complex):
         error = InvalidArgumentError if x.dtype.is_bool else TypeError
         raise error(
-            f"Input must be either real or complex. Received integer type {x.dtype}. Hint: tf.cast(x, "
+            f"{op}: Input must be either real or complex. Received integer type {x.dtype}. Hint: tf.cast(x, "
             f"tf.float32)."
         )
     if x.dtype.is_complex:
@@ -44,7 +48,7 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
 @composite("math.reduce_std")
 def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
     """The standard deviation over `axis`. As in TensorFlow, its gradient is NaN where all elements are equal."""
-    return sqrt(reduce_variance(input_tensor, axis, keepdims))
+    return sqrt(_variance("reduce_std", input_tensor, axis, keepdims))
 
 
 # ---- counts ----
@@ -150,14 +154,14 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
         )
     y, z = casting.cast(labels, dtypes.int64), casting.cast(predictions, dtypes.int64)
     size, most = _prod(y.shape), -1
-    for values, what in ((array_of(y), "labels"), (array_of(z), "predictions")):
+    for values, name_ in ((array_of(y), "labels"), (array_of(z), "predictions")):
         if not size:
             break
         if values.min() < 0:
-            raise InvalidArgumentError(f"confusion_matrix: `{what}` contains negative values.")
+            raise InvalidArgumentError(f"confusion_matrix: `{name_}` contains negative values.")
         if num_classes is not None and values.max() >= int(num_classes):
             raise InvalidArgumentError(
-                f"confusion_matrix: `{what}` out of bound: {values.max()} is not below {int(num_classes)} "
+                f"confusion_matrix: `{name_}` out of bound: {values.max()} is not below {int(num_classes)} "
                 f"classes."
             )
         most = max(most, int(values.max()))
@@ -167,7 +171,9 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
     if weights is not None:
         factors = as_type(as_tensor(weights, counted), dtype)
         if factors.shape != y.shape:
-            raise ValueError(f"Shapes {tuple(y.shape)} and {tuple(factors.shape)} are incompatible")
+            raise ValueError(
+                f"confusion_matrix: Shapes {tuple(y.shape)} and {tuple(factors.shape)} are incompatible"
+            )
         counted = multiply(counted, factors)
     place = movement.reshape(y * n + z, [size])
     return movement.reshape(

@@ -73,7 +73,7 @@ class Row:
     __slots__ = (
         "name", "kind", "op", "params", "dtypes", "rules", "joint", "numpy", "samples", "edges", "bad",
         "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "native",
-        "shape_from_values", "batch", "checked", "_said", *Facts._fields,
+        "shape_from_values", "batch", "checked", "_declared", *Facts._fields,
     )  # fmt: skip
 
     op: Any
@@ -115,7 +115,7 @@ class Row:
         self.name = name
         self.kind = kind
         self.params = params
-        self._said = facts
+        self._declared = facts
         for field, value in fields.items():
             setattr(self, field, value)
 
@@ -123,20 +123,20 @@ class Row:
         # Facts are computed on first access: most programs need those of few ops.
         if name not in Facts._fields:
             raise AttributeError(f"a row has no {name!r}")
-        self.settle()
+        self.compute_facts()
         return getattr(self, name)
 
-    def settle(self) -> None:
+    def compute_facts(self) -> None:
         """Computes the facts.
 
         Raises:
           TypeError, ValueError: if the row declares something invalid.
         """
         try:
-            known = facts_of(self.kind, [p.name for p in self.operands], **self._said)
+            computed = facts_of(self.kind, [p.name for p in self.operands], **self._declared)
         except (TypeError, ValueError) as e:
             raise type(e)(f"{self.name}: {e}") from None
-        for field, value in known._asdict().items():
+        for field, value in computed._asdict().items():
             setattr(self, field, value)
 
     @property
@@ -212,7 +212,7 @@ def _check(row: Row) -> None:
 def _enter(row: Row, native: str, flags: set[str], fallback: Callable | None, python: Callable | None) -> Any:
     _check(row)
     if python is not None:  # may be the user's op, whose mistakes should raise here
-        row.settle()
+        row.compute_facts()
     row.native = native
     if row.differentiable:
         flags.add("differentiable")
@@ -237,11 +237,11 @@ def _rule(rule: Any, kind: int) -> tuple[int, Callable | None]:
     raise ValueError(f"a rule is a function, 1, -1, 0 or None, got {rule!r}")
 
 
-def _said(**flags: bool) -> set[str]:
+def _true_flags(**flags: bool) -> set[str]:
     return {name for name, said in flags.items() if said}
 
 
-_UNSAID: Any = object()
+_NO_RULE_STATED: Any = object()
 
 
 def elementwise(
@@ -249,8 +249,8 @@ def elementwise(
     dtypes: int,
     args: str = "x",
     *,
-    deriv: Any = _UNSAID,
-    vjp: Any = _UNSAID,
+    deriv: Any = _NO_RULE_STATED,
+    vjp: Any = _NO_RULE_STATED,
     numpy: Callable | None = None,
     samples: Any = (),
     edges: Sequence[tuple] = (),
@@ -277,23 +277,23 @@ def elementwise(
       true_division: integers are divided as floats.
       facts: what the kind does not imply, like `linear="x"`; see `ops/facts.py`.
     """
-    kind, rules = (DERIVATIVE, deriv) if deriv is not _UNSAID else (VJP, vjp)
+    kind, rules = (DERIVATIVE, deriv) if deriv is not _NO_RULE_STATED else (VJP, vjp)
     params = parse_params(args)
     count = sum(p.kind in _OPERAND_KINDS for p in params)
     if not isinstance(rules, tuple):
-        rules = (rules,) * (1 if rules is not None and rules is not _UNSAID else count)
-    said = rules[0] is not _UNSAID
-    if said and len(rules) != count:
+        rules = (rules,) * (1 if rules is not None and rules is not _NO_RULE_STATED else count)
+    has_rules = rules[0] is not _NO_RULE_STATED
+    if has_rules and len(rules) != count:
         raise ValueError(f"{name}: {count} operands need {count} rules, got {len(rules)}")
     row = Row(
         name, "elementwise", params, facts, dtypes=dtypes, joint=False, numpy=numpy, samples=samples,
         edges=edges, bad=bad, names=tuple(names.split()), doc=doc, transpose=None, gradient_samples=None,
-        rules=[_rule(r, kind) for r in rules] if said else [],
-        differentiable=any(r is not None for r in rules) if said else None if dtypes & (FLOAT | COMPLEX) else False,
+        rules=[_rule(r, kind) for r in rules] if has_rules else [],
+        differentiable=any(r is not None for r in rules) if has_rules else None if dtypes & (FLOAT | COMPLEX) else False,
         tolerance=1.0, many=False, shape_from_values=False, batch="aligned",
         checked="divisor" if no_zero else "exponent" if no_negative else "",
     )  # fmt: skip
-    flags = {"elementwise"} | _said(
+    flags = {"elementwise"} | _true_flags(
         no_nan=no_nan, no_zero=no_zero, no_negative=no_negative, true_division=true_division
     )
     return _enter(row, native or name, flags, fallback, None)
@@ -305,7 +305,7 @@ def _general(
     dtypes: int,
     args: str,
     *,
-    rule: Any = _UNSAID,
+    rule: Any = _NO_RULE_STATED,
     numpy: Callable | None = None,
     samples: Any = (),
     gradient_samples: Any = None,
@@ -337,9 +337,9 @@ def _general(
     operands = [p for p in params if p.kind in _OPERAND_KINDS]
     variadic = bool(operands) and operands[0].kind == "Operands"
     rules = rule if isinstance(rule, tuple) else (rule,)
-    said = rules[0] is not _UNSAID
+    has_rules = rules[0] is not _NO_RULE_STATED
     joint = joint or variadic
-    if said and not joint and operands and len(rules) != len(operands):
+    if has_rules and not joint and operands and len(rules) != len(operands):
         if rules == (None,):
             rules = (None,) * len(operands)
         else:
@@ -347,12 +347,12 @@ def _general(
     row = Row(
         name, kind, params, facts, dtypes=dtypes, joint=joint, numpy=numpy, samples=samples, edges=edges,
         bad=bad, names=tuple(names.split()), doc=doc, transpose=transpose, gradient_samples=gradient_samples,
-        rules=[_rule(r, VJP) for r in rules] if said else [],
-        differentiable=any(r is not None for r in rules) if said else None if operands else False,
+        rules=[_rule(r, VJP) for r in rules] if has_rules else [],
+        differentiable=any(r is not None for r in rules) if has_rules else None if operands else False,
         tolerance=tolerance, many=many, shape_from_values=shape_from_values,
         batch=batch or _shifts(kind, params), checked="",
     )  # fmt: skip
-    flags = _said(many=many, joint=joint, gaps=gaps, one_is_all=one_is_all)
+    flags = _true_flags(many=many, joint=joint, gaps=gaps, one_is_all=one_is_all)
     return _enter(row, "" if python else native or name, flags, fallback, python)
 
 
