@@ -259,5 +259,5 @@ def _first_inner(dataset: Any) -> Any:
 
 def _with(dataset: Any, **changes: Any) -> Any:
     copied = object.__new__(type(dataset))
-    vars(copied).update({**vars(dataset), "_spec_found": None, "_key_found": None, **changes})
+    vars(copied).update({**vars(dataset), "_cached_spec": None, "_cached_key": None, **changes})
     return copied
