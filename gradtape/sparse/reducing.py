@@ -21,7 +21,14 @@ from gradtape._src.ops.static import array_of
 from gradtape._src.tensors.conversion import as_tensor
 from gradtape.sparse.arranging import to_dense
 from gradtape.sparse.ordering import check_inside, keys_of
-from gradtape.sparse.tensor import SparseTensor, SparseTensorValue, as_sparse, made, places_of, sizes_of
+from gradtape.sparse.tensor import (
+    SparseTensor,
+    SparseTensorValue,
+    as_sparse,
+    make_sparse,
+    places_of,
+    sizes_of,
+)
 
 
 def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse: bool, largest: bool) -> Any:
@@ -55,7 +62,7 @@ def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse:
         new[:, sorted(gone)] = 0
     else:
         new = places[first][:, remaining]
-    return made(new, values, shape)
+    return make_sparse(new, values, shape)
 
 
 def _reduction(op: str, largest: bool, doc: str) -> Callable:
@@ -202,7 +209,11 @@ def bincount(
     else:
         counts = unsorted_segment_sum(gather(factors, keep), group.reshape(-1), len(first))
     places = np.stack([rows[keep], numbers[keep]], -1)[first]
-    return made(places[:, 1:], counts, [length]) if height is None else made(places, counts, [height, length])
+    return (
+        make_sparse(places[:, 1:], counts, [length])
+        if height is None
+        else make_sparse(places, counts, [height, length])
+    )
 
 
 def _counted(values: Any, weights: Any, axis: Any) -> tuple[np.ndarray, np.ndarray, Any, int | None, Any]:

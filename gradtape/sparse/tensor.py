@@ -265,7 +265,7 @@ class SparseTensorSpec(BatchableTypeSpec):
         if self._shape.rank is not None:
             inner = zip(sizes[lead:], self._shape[lead:], strict=True)
             sizes = [*sizes[:lead], *(n if d is None else d for n, d in inner)]
-        return made(places, values, sizes)
+        return make_sparse(places, values, sizes)
 
     def _made_up(self, parts: list, given: list[bool], style: int) -> list:
         # For trials of functions that are traced: elements in order, in a tensor that has room for them.
@@ -291,7 +291,9 @@ class SparseTensorSpec(BatchableTypeSpec):
         """Values of this spec as the rows of one; a row is as long as the longest."""
         places = [np.insert(places_of(v), 0, i, axis=1) for i, v in enumerate(values)]
         sizes = np.max([sizes_of(v) for v in values], axis=0)
-        return made(np.concatenate(places), concat([v.values for v in values], 0), [len(values), *sizes])
+        return make_sparse(
+            np.concatenate(places), concat([v.values for v in values], 0), [len(values), *sizes]
+        )
 
     def _rows_at(self, value: SparseTensor, at: Any) -> SparseTensor:
         """The rows at a slice or at indices."""
@@ -301,7 +303,7 @@ class SparseTensorSpec(BatchableTypeSpec):
     def _row_at(self, value: SparseTensor, at: int) -> SparseTensor:
         places = places_of(value)
         chosen = np.flatnonzero(places[:, 0] == at)
-        return made(places[chosen, 1:], gather(value.values, chosen), sizes_of(value)[1:])
+        return make_sparse(places[chosen, 1:], gather(value.values, chosen), sizes_of(value)[1:])
 
     def _with_tensor_ranks_only(self) -> SparseTensorSpec:
         # For functions that take batches of any size: what a row looks like stays known, products depend on it.
@@ -355,7 +357,7 @@ def rows_of(x: SparseTensor) -> tuple[_core.Tensor, _core.Tensor] | None:
     return x._rows or None
 
 
-def made(places: Any, values: Any, sizes: Any) -> SparseTensor:
+def make_sparse(places: Any, values: Any, sizes: Any) -> SparseTensor:
     """A sparse tensor of parts that fit together."""
     shape = np.array([int(d) for d in sizes], np.int64)
     return SparseTensor(np.reshape(places, [values.shape[0], len(shape)]).astype(np.int64), values, shape)
