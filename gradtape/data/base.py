@@ -31,9 +31,11 @@ UNKNOWN_CARDINALITY = UNKNOWN = -2
 class Run:
     """One iteration over a pipeline: the state that its stages keep from epoch to epoch of a `repeat`.
 
-    Args: ordered: whether stages on several threads keep the order by default. outer: the iteration that creates
-    the dataset of this one, as in `flat_map`. dataset: the dataset that is iterated over; the seeds of its stages
-    are recorded. seeds: the seeds recorded in an iteration that this one repeats.
+    Args:
+      ordered: whether stages on several threads keep the order by default.
+      outer: the iteration that creates the dataset of this one, as in `flat_map`.
+      dataset: the dataset that is iterated over; the seeds of its stages are recorded.
+      seeds: the seeds recorded in an iteration that this one repeats.
     """
 
     by_element = False  # whether functions are called element by element, so that an error affects only one

@@ -160,7 +160,8 @@ class Group:
 
     Args:
       carrier: the engine that moves the bytes.
-      watch: knows which processes are alive; None for a single process. timeout: the seconds to wait for others.
+      watch: knows which processes are alive; None for a single process.
+      timeout: the seconds to wait for others.
     """
 
     def __init__(self, carrier: Carrier, watch: Watch | None, timeout: float) -> None:

@@ -212,9 +212,11 @@ class Watch:
     """The side of one worker: its reports, and what it has heard about the others.
 
     Args:
-      rank: the index of this worker. addresses: the addresses of all workers; worker 0 listens at its own, the
-      others are for messages. timeout: the seconds to wait for the others. listening: worker 0's socket. welcome:
-      what worker 0 sends to all once they have come.
+      rank: the index of this worker.
+      addresses: the addresses of all workers; worker 0 listens at its own, the others are for messages.
+      timeout: the seconds to wait for the others.
+      listening: worker 0's socket.
+      welcome: what worker 0 sends to all once they have come.
     """
 
     def __init__(

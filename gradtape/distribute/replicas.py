@@ -45,9 +45,10 @@ class Wish:
     """A collective operation that a replica requests.
 
     Args:
-      what: its description; all replicas must request the same. value: this replica's value. fulfil: called in the
-      calling thread with the values of all replicas; returns a result for each. apart: whether it is not part of
-      the current trace, such as creating variables.
+      what: its description; all replicas must request the same.
+      value: this replica's value.
+      fulfil: called in the calling thread with the values of all replicas; returns a result for each.
+      apart: whether it is not part of the current trace, such as creating variables.
     """
 
     __slots__ = ("what", "value", "fulfil", "apart", "line", "result")

@@ -123,10 +123,11 @@ def extract_glimpse(
     Args:
       input: images `[batch, height, width, channels]`.
       size: the `[height, width]` of the windows.
-      offsets: `[batch, 2]`, the position of each window: `[y, x]`. centered: `[0, 0]` is the middle of the image,
-      not its upper left corner. normalized: offsets are fractions of the image (from -1 to 1 when centered, else
-      from 0 to 1), not pixels. As in TensorFlow, an offset is the middle of the window if both are set, else its
-      upper left corner. noise: "uniform", "gaussian" or "zero".
+      offsets: `[batch, 2]`, the position of each window: `[y, x]`.
+      centered: `[0, 0]` is the middle of the image, not its upper left corner.
+      normalized: offsets are fractions of the image (from -1 to 1 when centered, else from 0 to 1), not pixels.
+        As in TensorFlow, an offset is the middle of the window if both are set, else its upper left corner.
+      noise: "uniform", "gaussian" or "zero".
     """
     x = float_of(as_tensor(input))
     where = as_tensor(offsets)

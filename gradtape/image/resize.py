@@ -47,8 +47,8 @@ def resize(
       size: the new `[height, width]`.
       method: one of the names of `ResizeMethod`.
       preserve_aspect_ratio: use the largest size within `size` that keeps the proportions.
-      antialias: average over more pixels when an image becomes smaller; "nearest" and "area" ignore it, and do not
-      need it.
+      antialias: average over more pixels when an image becomes smaller; "nearest" and "area" ignore it, and do
+        not need it.
 
     >>> import gradtape as tf
     >>> x = tf.reshape(tf.range(4.0), [2, 2, 1])

@@ -122,8 +122,9 @@ def decode_jpeg(
     Args:
       contents: the bytes of the file, as `tf.io.read_file` gives them.
       channels: 1 for brightness, 3 for colour, 0 for what the file has.
-      ratio: 1, 2, 4 or 8: scales the image down, which reads faster. try_recover_truncated: return the available
-      part of a truncated file. fancy_upscaling, acceptable_fraction, dct_method: accepted, without effect.
+      ratio: 1, 2, 4 or 8: scales the image down, which reads faster.
+      try_recover_truncated: return the available part of a truncated file.
+      fancy_upscaling, acceptable_fraction, dct_method: accepted, without effect.
     """
     op = "decode_jpeg"
     count = _want_channels(channels, (0, 1, 3, 4), op)

@@ -177,10 +177,11 @@ def bincount(
     """The number of occurrences of each integer, as a sparse tensor without the integers that do not occur.
 
     Args:
-      values: nonnegative integers, of rank 1 or 2, or a sparse matrix of them. weights: the weight of each value,
-      instead of 1; of the same shape. axis: -1 counts in each row, 0 or None in all rows together. minlength,
-      maxlength: limits for the length of the result; larger integers are left out. binary_output: 1 for each
-      integer that occurs, however often.
+      values: nonnegative integers, of rank 1 or 2, or a sparse matrix of them.
+      weights: the weight of each value, instead of 1; of the same shape.
+      axis: -1 counts in each row, 0 or None in all rows together.
+      minlength, maxlength: limits for the length of the result; larger integers are left out.
+      binary_output: 1 for each integer that occurs, however often.
     """
     if axis not in (None, 0, -1):
         raise ValueError(
