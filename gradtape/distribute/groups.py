@@ -391,7 +391,7 @@ class Group:
                         raise errors.DeadlineExceededError(
                             None,
                             None,
-                            f"{plan.kind}: other processes have not come within {self.timeout:g} s.",
+                            f"{plan.kind}: other processes have not joined within {self.timeout:g} s.",
                         )
                     raise watch.late(at, plan.kind)
 
@@ -402,7 +402,7 @@ class Group:
                 said = self._courier.run(lambda: self._others(words), give_up)
                 self._failure = errors.InvalidArgumentError(
                     None, None,
-                    f"{plan.kind}: workers exchange different things: their programs differ, or took different ways; got "
+                    f"{plan.kind}: workers exchange different things: their programs or the branches taken differ; got "
                     f"{said}. Hint: every worker must run the same steps, the same number of times.",
                 )  # fmt: skip
             except _Drifted:

@@ -1,4 +1,4 @@
-"""Cuts boxes out of images and resizes them: crop_and_resize, extract_glimpse."""
+"""Crops boxes from images and resizes them: crop_and_resize, extract_glimpse."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def crop_and_resize(
     extrapolation_value: float = 0.0,
     name: str | None = None,
 ) -> Any:
-    """Boxes cut out of images and resized to one size: `[boxes, height, width, channels]`, float32.
+    """Crops boxes from images and resizes them to one size: `[boxes, height, width, channels]`, float32.
 
     Differentiable with respect to `image` and, if bilinear, to `boxes`. The corners of a box are pixel centres, and
     a box may be reversed, or reach outside its image.

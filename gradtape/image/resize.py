@@ -1,4 +1,4 @@
-"""Resizing: tf.image.resize, resize_with_pad, and the methods they know."""
+"""Resizing: tf.image.resize, resize_with_pad, and their methods."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def resize(
     antialias: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Images in another size, as float32; with method "nearest" in their own type.
+    """Resizes images, to float32; with method "nearest" to images of the same type.
 
     Differentiable with respect to the images, with every method.
 

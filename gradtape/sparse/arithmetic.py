@@ -174,7 +174,7 @@ def map_values(op: Any, *args: Any, **kwargs: Any) -> Any:
 
     Raises:
       ValueError: if no argument is sparse, or the result has another length.
-      InvalidArgumentError: if they do not have the same places.
+      InvalidArgumentError: if they do not have the same indices.
     """
     tensors = [x for x in nest.flatten((args, kwargs)) if isinstance(x, SparseTensor)]
     if not tensors:

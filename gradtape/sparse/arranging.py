@@ -41,7 +41,7 @@ def to_dense(
     """A dense tensor from a sparse one, with `default_value` (0) where there is no element.
 
     Raises:
-      InvalidArgumentError: if a place is out of range and, with `validate_indices`, if one is repeated or not in
+      InvalidArgumentError: if an index is out of range and, with `validate_indices`, if one is repeated or not in
         row-major order.
     """
     x = as_sparse(sp_input)
@@ -57,7 +57,7 @@ def to_dense(
 
 
 def to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None) -> Any:
-    """Booleans [..., vocab_size]: whether a number is among the values of a row of a sparse tensor."""
+    """Booleans [..., vocab_size]: whether each number is among the values of a row of a sparse tensor."""
     x = as_sparse(sp_input)
     sizes = [*sizes_of(x)[:-1], int(array_of(vocab_size))]
     places = np.column_stack([places_of(x)[:, :-1], array_of(cast(x.values, dtypes.int64))])

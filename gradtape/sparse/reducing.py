@@ -150,10 +150,10 @@ def _segment_reduction(op: str, divisor: Callable | None, doc: str) -> Callable:
 
 
 segment_sum = _segment_reduction(
-    "segment_sum", None, "sum of the rows `data[indices[i]]` with its id; the ids do not decrease"
+    "segment_sum", None, "sum of the rows `data[indices[i]]` with its id; `segment_ids` must be sorted"
 )
 segment_mean = _segment_reduction(
-    "segment_mean", lambda n: n, "mean of the rows `data[indices[i]]` with its id; 0 without any"
+    "segment_mean", lambda n: n, "mean of the rows `data[indices[i]]` with its id; 0 for an empty segment"
 )
 segment_sqrt_n = _segment_reduction(
     "segment_sqrt_n",

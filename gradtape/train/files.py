@@ -256,7 +256,7 @@ def checkpoints_iterator(
 
     Args:
       min_interval_secs: the least time between two of them.
-      timeout: the number of seconds to wait for a new one; None waits for ever.
+      timeout: the number of seconds to wait for a new one; None waits forever.
       timeout_fn: called after a timeout; the iteration ends when it returns True, or if it is None.
     """
     last = None

@@ -66,7 +66,7 @@ class CheckpointManager:
         # The checkpoints that may be deleted, oldest first, with the time they were written.
         self._kept: dict[str, float] = {}
         now = time.time()
-        # A little earlier, so that a manager recreated right after the first save does not keep its file for ever.
+        # A little earlier, so that a manager recreated right after the first save does not keep its file forever.
         self._last_preserved = now - 1
         self._latest: str | None = None
         state = files.get_checkpoint_state(self._directory)
