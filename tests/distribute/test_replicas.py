@@ -359,7 +359,8 @@ def test_conditions_of_single_replicas(two):
     )
     with pytest.raises(
         ValueError,
-        match="cond: replicas take different branches, one with collective operations.*False in replica 0 and True in replica 1",
+        match="cond: replicas take different branches, one with collective operations.*False in replica 0 and True in "
+        "replica 1",
     ):
         meet(parts)
     assert local(meet(tf.constant(True))) == [2.0, 2.0] and local(meet(tf.constant(False))) == [0.0, 0.0]
