@@ -303,11 +303,11 @@ static PyObject* run_held(OpObject* op, TensorObject* const* in, int n, CallAttr
   return checked(PyObject_CallFunctionObjArgs(hooks.held, self, operands.get(), attrs_tuple(attrs), nullptr));
 }
 
-// A tensor with a value that was there before the current trace began, or that the trace lifts into its
-// graph.
+// A tensor with a value that was there before the current trace began, or that the trace keeps as a constant
+// of its graph.
 static bool is_outside(const ThreadState& here, TensorObject* t) {
   return !t->symbol && t->value.has_value() &&
-         (t->born <= here.trace_start || (here.trace_lifts && is_differentiable(t->value.dtype)));
+         (t->born <= here.trace_start || (here.trace_keeps_constants && is_differentiable(t->value.dtype)));
 }
 
 // In a trace, tensors from outside are inputs of the graph: a later run and a tape around it see them.

@@ -86,11 +86,11 @@ void ThreadState::derive(Before& before) {
   changed = !contexts.empty();
   trace = tracker = nullptr;
   trace_start = 0;
-  trace_lifts = trace_records = told = watching = false;
+  trace_keeps_constants = trace_records = told = watching = false;
   for (const Context* c : contexts) {
     if (c->sets_trace) {
       trace = c->trace, trace_start = c->trace_start;
-      trace_lifts = c->trace_lifts, trace_records = c->trace_records;
+      trace_keeps_constants = c->trace_keeps_constants, trace_records = c->trace_records;
     }
     if (c->sets_tracker) tracker = c->tracker;
     if (c->watcher)
@@ -215,9 +215,9 @@ void read_trace(Change& c) {
     PyErr_Clear();
     return;
   }
-  Ref<> lifts(checked(PyObject_GetAttrString(c.trace, "lifts")));
+  Ref<> keeps_constants(checked(PyObject_GetAttrString(c.trace, "keeps_constants")));
   c.trace_start = PyLong_AsUnsignedLongLongMask(start.get());
-  c.trace_lifts = lifts.get() == Py_True;
+  c.trace_keeps_constants = keeps_constants.get() == Py_True;
   Ref<> records(checked(PyObject_GetAttrString(c.trace, "records")));
   c.trace_records = records.get() == Py_True;
   if (PyErr_Occurred()) throw PythonError{};

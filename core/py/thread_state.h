@@ -25,8 +25,8 @@ struct Change {
   PyObject* watcher = nullptr;  // told beside those that were entered before; nullptr: nobody is told
   uint64_t trace_start =
       0;  // of the trace: tensors made before this count come from outside (0: it takes none)
-  bool trace_lifts = false;    // of the trace: numbers made during it are values of its graph too
-  bool trace_records = false;  // of the trace: it takes note of calls as they are (see calls.h)
+  bool trace_keeps_constants = false;  // of the trace: tensors created during it are constants of its graph
+  bool trace_records = false;          // of the trace: it takes note of calls as they are (see calls.h)
   PyObject *setting = nullptr, *value = nullptr;
   Atomic<ThreadState*> thread =
       nullptr;  // that entered it; nullptr: it is not entered (here, so that Context has standard layout)
@@ -58,7 +58,7 @@ struct alignas(64) ThreadState {   // each in cache lines of its own
   bool told = false;      // somebody is called after every op that runs by itself: see current_watchers
   bool watching = false;  // somebody would be, though not now: every op has to run by itself
   uint64_t trace_start = 0;
-  bool trace_lifts = false, trace_records = false;
+  bool trace_keeps_constants = false, trace_records = false;
   const Node* stepping = nullptr;  // the record whose gradient rule is running
   // Without the interpreter's lock: another thread has left a context of this one, which looks again when it
   // next asks for its state. Until then it owns the trace and the tracker that it had.

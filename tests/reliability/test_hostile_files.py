@@ -124,7 +124,9 @@ def test_a_thread_whose_target_is_a_command(stored, marker):
     content["objects"].append({"class": "threading:Thread", "attributes": {"_target": {"name": "os:system"}}})
     content["objects"][0]["attributes"]["t"] = {"object": 1}
     write_signed(stored, content)
-    with pytest.raises(ImportError, match="threading:Thread is no subclass of tf.Module that this program"):
+    with pytest.raises(
+        ImportError, match="threading:Thread is not a subclass of tf.Module that this program"
+    ):
         tf.saved_model.load(stored)
 
 
@@ -147,7 +149,7 @@ def test_what_it_may_not_name(stored, marker, name):
     content = description_of(stored)
     content["objects"][0]["class"] = name
     write_signed(stored, content)
-    with pytest.raises(ImportError, match="is no subclass of tf.Module"):
+    with pytest.raises(ImportError, match="is not a subclass of tf.Module"):
         tf.saved_model.load(stored)
     assert not {"antigravity", "this"} & (set(sys.modules) - before)
 
@@ -259,7 +261,7 @@ def of_another_library(path, header, data=b""):
 )  # fmt: skip
 def test_headers_of_safetensors(tmp_path, little_memory, header):
     of_another_library(tmp_path / "m.safetensors", header, bytes(8))
-    with pytest.raises(E.DataLossError, match="is damaged or no safetensors file"):
+    with pytest.raises(E.DataLossError, match="is damaged, or not a safetensors file"):
         tf.train.Checkpoint(w=tf.Variable([0.0, 0.0])).read(tmp_path / "m")
 
 
