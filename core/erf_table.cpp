@@ -2,8 +2,8 @@
 // erfc(x) and the slope of erf. The points are those where erf(x) is a double to 8 digits more (Gal,
 // "Computing elementary functions: a new approach for achieving high accuracy and good performance", 1986).
 // Written by `python tools/fit_double.py erf_table`.
-extern "C" [[gnu::visibility("hidden")]] const double gradtape_erf_table[385][4];
-const double gradtape_erf_table[385][4] = {
+extern "C" [[gnu::visibility("hidden")]] const double gradtape_double_erf[385][4];
+const double gradtape_double_erf[385][4] = {
     {0x0.0p+0, 0x0.0p+0, 0x1.0000000000000p+0, 0x1.20dd750429b6dp+0},
     {0x1.0000063c00000p-6, 0x1.20d7778c6594cp-6, 0x1.f6f944439cd36p-1, 0x1.20cb67bc641dfp+0},
     {0x1.0000003000000p-5, 0x1.20c56493ee50cp-5, 0x1.edf3a9b6c11afp-1, 0x1.209546acf8befp+0},

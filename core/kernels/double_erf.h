@@ -7,60 +7,15 @@
 #pragma once
 #include "double_base.h"
 #include "double_exp.h"
-
-extern "C" [[gnu::visibility("hidden")]] const double gradtape_erf_table[385][4];
+#include "tables.h"
 
 namespace gt::math {
 
 constexpr double kErfNear = 6;
 
-template <int N> struct ErfRow { Doubles<N> x, erf, erfc, slope; };
 // The rows nearest to 0 <= y <= 6.
 template <int N> GT_INLINE ErfRow<N> erf_rows(Doubles<N> y) {
-  const Bits<N> row = bits_of(y + 0x1.8p46) & 0x1ff;
-  alignas(kVectorBytes) uint64_t rows[N * kInRegister];
-  GT_EACH(k, N) store(rows + k * kInRegister, V<uint64_t>(row.at[k]));
-  // Through memory, where compilers would move numbers out of a register one by one.
-  __asm__("" : "+m"(rows));
-  ErfRow<N> out;
-  GT_EACH(k, N) {
-    auto at = [&](int j) __attribute__((always_inline)) {
-      return gradtape_erf_table[rows[k * kInRegister + j]];
-    };
-#if GT_ISA_LEVEL == 4
-    // (Functions without "maskz" warn of what they leave undefined.)
-    auto two = [&](int j) __attribute__((always_inline)) {
-      return _mm512_maskz_insertf64x4(0xff, _mm512_maskz_broadcast_f64x4(0xff, _mm256_loadu_pd(at(j))),
-                                      _mm256_loadu_pd(at(j + 4)), 1);
-    };
-    const __m512d a = two(0), b = two(1), c = two(2), d = two(3);
-    const __m512d even = _mm512_maskz_unpacklo_pd(0xff, a, b), odd = _mm512_maskz_unpackhi_pd(0xff, a, b);
-    const __m512d more_even = _mm512_maskz_unpacklo_pd(0xff, c, d),
-                  more_odd = _mm512_maskz_unpackhi_pd(0xff, c, d);
-    const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13),
-                  high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-    out.x.at[k] = _mm512_permutex2var_pd(even, low, more_even);
-    out.erf.at[k] = _mm512_permutex2var_pd(odd, low, more_odd);
-    out.erfc.at[k] = _mm512_permutex2var_pd(even, high, more_even);
-    out.slope.at[k] = _mm512_permutex2var_pd(odd, high, more_odd);
-#elif GT_ISA_LEVEL == 3
-    const __m256d a = _mm256_loadu_pd(at(0)), b = _mm256_loadu_pd(at(1)), c = _mm256_loadu_pd(at(2)),
-                  d = _mm256_loadu_pd(at(3));
-    const __m256d even = _mm256_unpacklo_pd(a, b), odd = _mm256_unpackhi_pd(a, b);
-    const __m256d more_even = _mm256_unpacklo_pd(c, d), more_odd = _mm256_unpackhi_pd(c, d);
-    out.x.at[k] = _mm256_permute2f128_pd(even, more_even, 0x20);
-    out.erf.at[k] = _mm256_permute2f128_pd(odd, more_odd, 0x20);
-    out.erfc.at[k] = _mm256_permute2f128_pd(even, more_even, 0x31);
-    out.slope.at[k] = _mm256_permute2f128_pd(odd, more_odd, 0x31);
-#else
-    const double *a = at(0), *b = at(1);
-    out.x.at[k] = DoubleRegister{a[0], b[0]};
-    out.erf.at[k] = DoubleRegister{a[1], b[1]};
-    out.erfc.at[k] = DoubleRegister{a[2], b[2]};
-    out.slope.at[k] = DoubleRegister{a[3], b[3]};
-#endif
-  }
-  return out;
+  return look_up(gradtape_double_erf, bits_of(y + 0x1.8p46) & 0x1ff);
 }
 
 // What the integral grows by from x0 to x0 + h, |h| <= 1/128. Beside erf, terms that count for large x0 only
@@ -70,7 +25,7 @@ template <bool beside_erf, int N> GT_INLINE Doubles<N> erf_step(const ErfRow<N>&
   Doubles<N> e, last;
   if constexpr (beside_erf) {
     e = polynomial(w, -1.0, 0.5, -1.0 / 6, 1.0 / 24, -1.0 / 120);
-    last = all<N>(-1.0 / 2688);
+    last = -1.0 / 2688;
   } else {
     e = polynomial(w, -1.0, 0.5, -1.0 / 6, 1.0 / 24, -1.0 / 120, 1.0 / 720, -1.0 / 5040, 1.0 / 40320);
     last = fused(fused(fused(mm, 1.0 / 5040, -1.0 / 672), mm, 1.0 / 448), mm, -1.0 / 2688);
@@ -110,7 +65,7 @@ template <int N> GT_INLINE Doubles<N> erfc_near(Doubles<N> x, Doubles<N> y, Doub
   const Doubles<N> step = erf_step<false>(row, (y - row.x) + rest);
   const Mask<N> left = x < 0;
   return pick(left, 1.0, 0.0) +
-         (pick(left, row.erf, row.erfc) + of_bits(bits_of(step) ^ (~bits_of(x) & kSignBit)));
+         (pick(left, row.erf, row.erfc) + of_bits(bits_of(step) ^ (~bits_of(x) & kSignBit<double>)));
 }
 template <int N> GT_RARE Doubles<N> erfc_anywhere(Doubles<N> x, Doubles<N> y, Doubles<N> rest) {
   const Doubles<N> near = erfc_near(x, pick(y < kErfNear, y, kErfNear), pick(y < kErfNear, rest, 0.0));
@@ -135,7 +90,8 @@ template <int N> GT_INLINE Doubles<N> erfc(Doubles<N> x) {
 // its rounding into many units of the last place.
 template <int N> GT_INLINE Doubles<N> normal_below(Doubles<N> x) {
   const Doubles<N> size = at_most(size_of(x), 40), y = size * 0x1.6a09e667f3bcdp-1;
-  const Doubles<N> rest = two_product(size, all<N>(0x1.6a09e667f3bcdp-1)).lo + size * -0x1.bdd3413b26456p-55;
+  const Doubles<N> rest =
+      two_product(size, Doubles<N>(0x1.6a09e667f3bcdp-1)).lo + size * -0x1.bdd3413b26456p-55;
   if (any(beyond(y, kErfNear))) [[unlikely]]
     return 0.5 * erfc_anywhere(-x, y, rest);
   return 0.5 * erfc_near(-x, y, rest);

@@ -55,28 +55,28 @@ template <int N, class... More> GT_INLINE Doubles<N> log_of_pair(Doubles<N> u, D
 template <int N> GT_RARE Doubles<N> log1p_anywhere(Doubles<N> x) {
   const Mask<N> large = x > 0x1p1000;
   const Doubles<N> y = pick(large, 0x1p-24 * x, x);
-  const Pair<N> u = two_sum(all<N>(1), y);
+  const Pair<N> u = two_sum(Doubles<N>(1), y);
   const Doubles<N> out = log_of_pair(pick(large, y, u.hi), pick(large, 0.0, u.lo), pick(large, 24.0, 0.0));
   const Doubles<N> other = pick(x == -1, -kInfinity, pick(x < -1, kNan, x));
   return pick((x > -1) & (x < kInfinity), out, other);
 }
 template <int N> GT_INLINE Doubles<N> log1p(Doubles<N> x) {
-  if (any(~((x > -1) & (x < 0x1p1000)))) [[unlikely]]
+  if (any(!((x > -1) & (x < 0x1p1000)))) [[unlikely]]
     return of_bits(bits_of(log1p_anywhere(x)) | sign_bit(x));
-  const Pair<N> u = two_sum(all<N>(1), x);
+  const Pair<N> u = two_sum(Doubles<N>(1), x);
   return of_bits(bits_of(log_of_pair(u.hi, u.lo)) | sign_bit(x));
 }
 
 // sqrt(hi + lo) as a pair: Dekker's.
 template <int N> GT_INLINE Pair<N> root_of(Doubles<N> hi, Doubles<N> lo) {
-  const Doubles<N> h = sqrt(hi);
+  const Doubles<N> h = square_root(hi);
   const Pair<N> square = two_product(h, h);
   return {h, (((hi - square.hi) - square.lo) + lo) / (2 * h)};
 }
 // log(|x| + sqrt(x^2 + 1)), and log(2 |x|) for large ones.
 constexpr double kLargeRoot = 0x1p30;
 template <int N> GT_INLINE Pair<N> asinh_argument(Doubles<N> y) {
-  const Pair<N> square = two_product(y, y), sum = two_sum(all<N>(1), square.hi);
+  const Pair<N> square = two_product(y, y), sum = two_sum(Doubles<N>(1), square.hi);
   const Pair<N> root = root_of(sum.hi, sum.lo + square.lo), u = two_sum(y, root.hi);
   return {u.hi, u.lo + root.lo};
 }
@@ -91,7 +91,7 @@ template <int N> GT_RARE Doubles<N> asinh_anywhere(Doubles<N> y) {
 }
 template <int N> GT_INLINE Doubles<N> asinh(Doubles<N> x) {
   const Doubles<N> y = size_of(x);
-  if (any(~((y < kLargeRoot) & (y > 0x1p-28)))) [[unlikely]]
+  if (any(!((y < kLargeRoot) & (y > 0x1p-28)))) [[unlikely]]
     return with_sign_of(x, asinh_anywhere(y));
   const Pair<N> u = asinh_argument(y);
   return with_sign_of(x, log_of_pair(u.hi, u.lo));
@@ -99,7 +99,7 @@ template <int N> GT_INLINE Doubles<N> asinh(Doubles<N> x) {
 // log(x + sqrt((x - 1) (x + 1))).
 template <int N> GT_INLINE Pair<N> acosh_argument(Doubles<N> x) {
   const Doubles<N> t = x - 1;
-  const Pair<N> more = two_sum(x, all<N>(1)), square = two_product(t, more.hi);
+  const Pair<N> more = two_sum(x, Doubles<N>(1)), square = two_product(t, more.hi);
   const Pair<N> root = root_of(square.hi, fused(t, more.lo, square.lo)), u = two_sum(x, root.hi);
   return {u.hi, u.lo + root.lo};
 }
@@ -110,7 +110,7 @@ template <int N> GT_RARE Doubles<N> acosh_anywhere(Doubles<N> x) {
   return pick((x > 1) & (x < kInfinity), out, other);
 }
 template <int N> GT_INLINE Doubles<N> acosh(Doubles<N> x) {
-  if (any(~((x > 1) & (x < kLargeRoot)))) [[unlikely]]
+  if (any(!((x > 1) & (x < kLargeRoot)))) [[unlikely]]
     return acosh_anywhere(x);
   const Pair<N> u = acosh_argument(x);
   return log_of_pair(u.hi, u.lo);
@@ -120,9 +120,9 @@ template <int N> GT_INLINE Doubles<N> acosh(Doubles<N> x) {
 template <int N> GT_INLINE Doubles<N> atanh(Doubles<N> x) {
   const Doubles<N> y = size_of(x);
   const Mask<N> small = y < 0.25;
-  const Pair<N> a = quick_sum(all<N>(1), y), b = quick_sum(all<N>(1), -y);
+  const Pair<N> a = quick_sum(Doubles<N>(1), y), b = quick_sum(Doubles<N>(1), -y);
   const Bits<N> near = (bits_of(a.hi) - bits_of(b.hi) + 0x0008000000000000) >> 52,
-                whole = near & bits_of(~small);
+                whole = near & bits_of(!small);
   const Doubles<N> power = of_bits((whole + 1023) << 52), e = 0.5 * whole_less(whole, 0), c = power * b.hi;
   const Doubles<N> top = (a.hi - c) + fused(-power, b.lo, a.lo);
   const Doubles<N> s = pick(small, y, top / (a.hi + c)), z = s * s;

@@ -102,7 +102,7 @@ inline unsigned far_remainder(double x, double& hi_part, double& lo_part) {
   zeros += lead;
   const double scale = of_bits(uint64_t(1023 - 53 - zeros) << 52), sign = above != (x < 0) ? -scale : scale;
   const double hi = double(a >> 11) * sign, lo = double((a & 0x7ff) << 42 | b >> 22) * 0x1p-53 * sign;
-  const Pair<1> q = two_product(all<1>(hi), all<1>(kHalfPi));
+  const Pair<1> q = two_product(Doubles<1>(hi), Doubles<1>(kHalfPi));
   hi_part = q.hi[0], lo_part = q.lo[0] + (hi * kHalfPiRest + lo * kHalfPi);
   return (x < 0 ? 0 - n : n) & 3;
 }
@@ -112,7 +112,7 @@ template <Trig which> inline double far_trig(double x) {
   if (!(size_of(x) < kInfinity)) return x - x;
   double r, rest;
   const unsigned n = far_remainder(x, r, rest) + (which == Trig::Cos);
-  const SinCos<1> v = sin_cos_of(all<1>(r), all<1>(rest));
+  const SinCos<1> v = sin_cos_of(Doubles<1>(r), Doubles<1>(rest));
   const double s = v.sin[0], c = v.cos[0];
   if (which == Trig::Tan) return n & 1 ? -c / s : s / c;
   const double out = n & 1 ? c : s;
@@ -124,7 +124,7 @@ template <Trig which, int N> GT_INLINE Doubles<N> near_trig(Doubles<N> x) {
 template <Trig which, int N> GT_RARE Doubles<N> trig_anywhere(Doubles<N> x) {
   const Mask<N> far = beyond(x, kFarFromDouble);
   Doubles<N> out = near_trig<which>(pick(far, 0.0, x));
-  for (int j = 0; j < N * kInRegister; ++j)
+  for (int j = 0; j < N * kLanes<double>; ++j)
     if (far[j]) out.set(j, far_trig<which>(x[j]));
   return out;
 }
