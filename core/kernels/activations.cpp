@@ -10,7 +10,7 @@ namespace {
 // Phi, the distribution of a standard normal: from its tail, which keeps its digits where 1 + erf loses them.
 using math::normal_below;
 template <class D> inline D normal_below(D x, D) { return math::normal_below(x); }
-// Phi(-|x|) = exp(-x^2 / 2) t Q(t) to 3 eps, after Shepherd and Laframboise 1981; tools/fit_kernels.py fits
+// Phi(-|x|) = exp(-x^2 / 2) t Q(t) to 3 eps, after Shepherd and Laframboise 1981; tools/fit_float.py fits
 // Q.
 template <math::OfFloat X> GT_INLINE X normal_below(X x, X power) {  // power = exp(-x^2 / 2)
   const X y = math::size_of(x), t = 1 / (1 + 0.34375f * y);

@@ -1,6 +1,6 @@
 // erf and erfc of double, and the normal distribution.
 //
-// Up to 6, from the nearest of 385 points x0 where both are known (core/erf_table.cpp): the integral of
+// Up to 6, from the nearest of 385 points x0 where both are known (tables.h): the integral of
 // exp(-t^2) from x0 to x0 + h is h exp(-m^2) (1 + small even powers of h) with m = x0 + h / 2, and exp(-m^2)
 // is exp(-x0^2), which the table has, times exp(-h (x0 + h / 4)), all but 1. Beyond, erfc(y) = exp(-y^2) / y
 // times a polynomial of 1 / y^2.

@@ -13,7 +13,7 @@ template <OfFloat X> GT_INLINE X exp_remainder(X x, X& k) {
   return fused(k, 2.12194440e-4f, fused_from(k, 0.693359375f, x));
 }
 // (exp(r) - 1 - r) / r^2, where exp(r) - 1 gets to 2^-26 of it: the polynomial of least largest relative
-// error (tools/fit_kernels.py).
+// error (tools/fit_float.py).
 template <OfFloat X> GT_INLINE X expm1_rest(X r, X square) {
   return fused(horner(r, 4.166720062e-2f, 8.366581053e-3f, 1.388250384e-3f), square,
                horner(r, 4.999999702e-1f, 1.666654348e-1f));

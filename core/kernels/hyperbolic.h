@@ -1,6 +1,6 @@
 // exp(x) - 1, log(1 + x), the hyperbolic functions and their inverses of float without branches, to 2 units
 // of the last place for every float (tests/native/float_check.cpp). The coefficients are those of least
-// largest relative error (tools/fit_kernels.py). The hyperbolic tangent is in tanherf.h.
+// largest relative error (tools/fit_float.py). The hyperbolic tangent is in tanherf.h.
 #pragma once
 #include "explog.h"
 

@@ -1,4 +1,5 @@
-// The tables of core/erf_table.cpp and core/float_tables.cpp, and the rows of them that a register asks for.
+// The tables of core/float_tables.cpp and core/double_tables.cpp (tools/fit_tables.py), and how a register
+// looks rows of them up.
 #pragma once
 #include "registers.h"
 

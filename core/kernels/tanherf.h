@@ -1,13 +1,13 @@
-// tanh, erf and erfc of float, as explog.h has exp and log, to 2 units of the last place for every float
-// (tests/native/float_check.cpp looks at all of them). Coefficients are those of least largest relative
-// error, tables those of core/float_tables.cpp with a short series (both: tools/fit_kernels.py).
+// tanh, erf and erfc of float, to 2 units of the last place for every float (tests/native/float_check.cpp
+// compares them all). The coefficients have the least maximal relative error (tools/fit_float.py); values
+// from tables (tables.h) come with a short Taylor series.
 #pragma once
 #include "explog.h"
 #include "tables.h"
 
 namespace gt::math {
 
-// The row of y (core/float_tables.cpp) and what y has beyond it. A NaN in y stays, and has the last row.
+// The row of the table next to y, its point y0, and y - y0. A NaN in y stays, and has the last row.
 template <OfFloat X> GT_INLINE X beyond_row(X y, float last, BitsOf<X>& row, X& y0) {
   const X shifted = at_most(y, last) + 0x1.8p17f;  // whole 64ths
   y0 = shifted - 0x1.8p17f;

@@ -1,6 +1,6 @@
 // Sine, cosine, tangent and their inverses of float without branches, to 2 units of the last place for every
 // float (tests/native/float_check.cpp). The coefficients are those of least largest relative error
-// (tools/fit_kernels.py).
+// (tools/fit_float.py).
 #pragma once
 #include "explog.h"
 
