@@ -50,14 +50,14 @@ template <int N> GT_INLINE Doubles<N> atan(Doubles<N> x) {
   return with_sign_of(x, turn + (t + (atan_rest(t) + rest)));
 }
 
-// The angle of the smaller to the larger coordinate, as atan has it; then mirrored.
+// The angle between the axis of the larger coordinate and the point, as in atan; then reflected.
 template <int N>
 GT_INLINE Doubles<N> angle_of(Doubles<N> y, Doubles<N> x, Doubles<N> small, Doubles<N> large, Mask<N> steep) {
   const Mask<N> middle = small > 0.5 * large;
   const Doubles<N> t = (small - pick(middle, large, 0.0)) / (large + pick(middle, small, 0.0));
   const Doubles<N> angle = t + atan_rest(t);
-  // turn + angle, pi/2 - it where steep, pi - that on the left, for turns that are multiples of pi/4: (turn +
-  // side) pi/2 with its sign on the way.
+  // turn + angle with a turn of 0 or pi/4; where steep pi/2 - that, and for negative x pi - that. The turns
+  // are added up in units of pi/2.
   const Bits<N> left = sign_bit(x), turned = left ^ (bits_of(steep) & kSignBit<double>);
   const Doubles<N> eighth = pick(middle, 0.5, 0.0);
   const Doubles<N> side = pick(signed_of(left) < 0, 2.0, 0.0);
@@ -76,7 +76,8 @@ template <int N> GT_RARE Doubles<N> atan2_anywhere(Doubles<N> y, Doubles<N> x) {
   const Doubles<N> a = size_of(y), b = size_of(x);
   const Mask<N> steep = a > b;
   Doubles<N> large = pick(steep, a, b), small = pick(steep, b, a);
-  // Nothing overflows or loses digits on the way; of two infinities the quotient is 1, of two zeros 0.
+  // Scaled, so that nothing overflows or becomes subnormal. The quotient of two infinities is 1, of two zeros
+  // 0.
   const Doubles<N> scale = pick(large > 0x1p1000, 0x1p-100, pick(large < 0x1p-900, 0x1p100, 1));
   large = large * scale, small = small * scale;
   const Mask<N> both = small == kInfinity, none = large == 0;
@@ -92,11 +93,11 @@ template <int N> GT_INLINE Doubles<N> atan2(Doubles<N> y, Doubles<N> x) {
   return angle_of(y, x, small, large, steep);
 }
 
-// The root of a normal number, far from overflow.
+// sqrt(x) of a normal number far from overflow.
 template <int N> GT_INLINE Doubles<N> root_of_normal(Doubles<N> x) {
 #if GT_ISA_LEVEL == 4
-  // From 14 digits of the processor's to 28, and with what the square lacks to all: less than the instruction
-  // for the root takes.
+  // Two Newton steps from the approximate 1 / sqrt(x) of 14 bits: faster than the instruction for the square
+  // root.
   const Doubles<N> g(Register<double>(_mm512_maskz_rsqrt14_pd(0xff, x.at[0]))),
       half = of_bits(bits_of(g) - 0x0010000000000000);
   const Doubles<N> s = x * g, e = fused(-s, half, 0.5), better = fused(s, e, s);
@@ -105,7 +106,7 @@ template <int N> GT_INLINE Doubles<N> root_of_normal(Doubles<N> x) {
   return square_root(x);
 #endif
 }
-// sqrt(x^2 + y^2); where the squares might overflow or vanish, of scaled ones.
+// sqrt(x^2 + y^2), of scaled arguments where the squares might overflow or underflow.
 template <int N> GT_INLINE Doubles<N> sum_of_squares(Doubles<N> x, Doubles<N> y) { return x * x + y * y; }
 template <int N> GT_RARE Doubles<N> hypot_anywhere(Doubles<N> x, Doubles<N> y) {
   const Doubles<N> a = size_of(x), b = size_of(y), large = pick(a > b, a, b);

@@ -1,9 +1,9 @@
 // erf and erfc of double, and the normal distribution.
 //
-// Up to 6, from the nearest of 385 points x0 where both are known (tables.h): the integral of
-// exp(-t^2) from x0 to x0 + h is h exp(-m^2) (1 + small even powers of h) with m = x0 + h / 2, and exp(-m^2)
-// is exp(-x0^2), which the table has, times exp(-h (x0 + h / 4)), all but 1. Beyond, erfc(y) = exp(-y^2) / y
-// times a polynomial of 1 / y^2.
+// Up to 6, from the nearest of 385 points x0 with tabulated values (tables.h): the integral of exp(-t^2) from
+// x0 to x0 + h is h exp(-m^2) (1 + small even powers of h) with m = x0 + h / 2, and exp(-m^2) is exp(-x0^2),
+// which the table has, times exp(-h (x0 + h / 4)), all but 1. Beyond, erfc(y) = exp(-y^2) / y times a
+// polynomial of 1 / y^2.
 #pragma once
 #include "double_base.h"
 #include "double_exp.h"
@@ -18,8 +18,8 @@ template <int N> GT_INLINE ErfRow<N> erf_rows(Doubles<N> y) {
   return look_up(gradtape_double_erf, bits_of(y + 0x1.8p46) & 0x1ff);
 }
 
-// What the integral grows by from x0 to x0 + h, |h| <= 1/128. Beside erf, terms that count for large x0 only
-// vanish.
+// The increase of erf from x0 to x0 + h, |h| <= 1/128. When it is added to erf, terms that matter for large
+// x0 only are left out: erf is nearly 1 there.
 template <bool beside_erf, int N> GT_INLINE Doubles<N> erf_step(const ErfRow<N>& row, Doubles<N> h) {
   const Doubles<N> w = h * fused(h, 0.25, row.x), m = fused(h, 0.5, row.x), mm = m * m, z = h * h;
   Doubles<N> e, last;
@@ -51,7 +51,7 @@ template <int N> GT_INLINE Doubles<N> erf(Doubles<N> x) {
   return erf_near(x, size_of(x));
 }
 
-// exp(-(y^2 + less)) w: the square as a pair, so that its digits beyond a double count.
+// exp(-(y^2 + less)) w, with the square as a pair.
 template <int N> GT_INLINE Doubles<N> exp_of_square(Doubles<N> y, Doubles<N> less, Doubles<N> w) {
   const Pair<N> square = two_product(y, y);
   Doubles<N> shifted;
@@ -70,7 +70,7 @@ template <int N> GT_INLINE Doubles<N> erfc_near(Doubles<N> x, Doubles<N> y, Doub
 template <int N> GT_RARE Doubles<N> erfc_anywhere(Doubles<N> x, Doubles<N> y, Doubles<N> rest) {
   const Doubles<N> near = erfc_near(x, pick(y < kErfNear, y, kErfNear), pick(y < kErfNear, rest, 0.0));
   const Doubles<N> far = at_most(at_least(y, 5.99), 27.5), u = 1 / far;
-  const Pair<N> one = two_product(u, far);  // what u lacks goes into the exponent
+  const Pair<N> one = two_product(u, far);  // the rounding error of u goes into the exponent
   const Doubles<N> lacks = ((one.hi - 1) + one.lo) + (far + far) * rest;
   const Doubles<N> q =
       polynomial(u * u, 0x1.20dd750429b6cp-1, -0x1.20dd750428c4fp-2, 0x1.b14c2f83a0254p-2,
@@ -86,8 +86,8 @@ template <int N> GT_INLINE Doubles<N> erfc(Doubles<N> x) {
   return erfc_near(x, size_of(x), Doubles<N>{});
 }
 
-// The distribution of a standard normal, half of erfc(-x / sqrt(2)), where the product is a pair: erfc turns
-// its rounding into many units of the last place.
+// The standard normal distribution function, erfc(-x / sqrt(2)) / 2, with the argument as a pair: erfc would
+// magnify its rounding error to many ulps.
 template <int N> GT_INLINE Doubles<N> normal_below(Doubles<N> x) {
   const Doubles<N> size = at_most(size_of(x), 40), y = size * 0x1.6a09e667f3bcdp-1;
   const Doubles<N> rest =

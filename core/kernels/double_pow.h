@@ -1,6 +1,6 @@
-// pow of double: exp(y log(x)) with the logarithm as a pair, to 2^-65 (Muller et al., "Handbook of
-// Floating-Point Arithmetic", chapter 11, says how many digits it takes). Whole exponents, signs, zeros and
-// infinities as C99 has them.
+// pow of double: exp(y log(x)) with the logarithm as a pair, accurate to 2^-65 (Muller et al., "Handbook of
+// Floating-Point Arithmetic", chapter 11, derives the precision needed). Integer exponents, signs, zeros and
+// infinities as in C99.
 #pragma once
 #include "double_base.h"
 #include "double_exp.h"
@@ -32,7 +32,7 @@ template <int N> GT_INLINE Pair<N> log_pair(Doubles<N> e, Doubles<N> m) {
 
 template <int N> GT_RARE Doubles<N> pow_anywhere(Doubles<N> x, Doubles<N> y) {
   const Doubles<N> size = size_of(x);
-  const Doubles<N> k = at_least(at_most(y, 0x1p65), -0x1p65);  // beyond that all but 1 overflow or vanish
+  const Doubles<N> k = at_least(at_most(y, 0x1p65), -0x1p65);  // beyond that all but 1 overflow or underflow
   const Mask<N> tiny = size < 0x1p-1022;
   const Bits<N> off = log_bits(pick(tiny, size * 0x1p54, size));
   const Pair<N> log = log_pair(whole_less(off >> 52, 1023) - pick(tiny, 54.0, 0.0), mantissa_of(off));
@@ -62,7 +62,7 @@ template <int N> GT_INLINE Doubles<N> short_pow(Doubles<N> x, Doubles<N> y) {
   const Doubles<N> r = exp_remainder(product.hi, shifted) + fused(y, log.lo, product.lo);
   return scaled(exp_small(r), shifted);
 }
-// With FMA, one register after the other: two would not leave enough for what is between.
+// With FMA one register after the other: two at once would need more registers than there are.
 template <int N> GT_INLINE Doubles<N> pow(Doubles<N> x, Doubles<N> y) {
   if constexpr (GT_HAS_FMA)
     return one_by_one<N>(

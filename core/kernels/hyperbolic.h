@@ -1,13 +1,13 @@
-// exp(x) - 1, log(1 + x), the hyperbolic functions and their inverses of float without branches, to 2 units
-// of the last place for every float (tests/native/float_check.cpp). The coefficients are those of least
-// largest relative error (tools/fit_float.py). The hyperbolic tangent is in tanherf.h.
+// exp(x) - 1, the hyperbolic functions and their inverses of float without branches, within 2 ulps for every
+// float (tests/native/float_check.cpp). The polynomials are minimax in relative error (tools/fit_float.py).
+// log(1 + x) is in explog.h, the hyperbolic tangent in tanherf.h.
 #pragma once
 #include "explog.h"
 
 namespace gt::math {
 
-// 2^k (exp(r) - 1) + 2^k - 1, where r is a float and what it lacks. All is halved on the way, so that 2^k is
-// a float.
+// 2^k (exp(r) - 1) + 2^k - 1, where the rounding error of r is added. Computed with 2^k / 2, which is a float
+// for all k.
 template <OfFloat X> GT_INLINE X expm1(X x) {
   const X y = at_most(at_least(x, -18), 89);  // -1 from -17.4 on; NaN stays
   const X shifted = fused(y, 1.44269504f, 0x1.8p23f), k = shifted - 0x1.8p23f;
@@ -19,14 +19,14 @@ template <OfFloat X> GT_INLINE X expm1(X x) {
   return pick(size_of(x) < 0x1p-25f, x, out);
 }
 
-// exp(y) / 4, a float for all y whose exp(y) / 2 is.
+// exp(y) / 4, which does not overflow where exp(y) / 2 does not.
 template <OfFloat X> GT_INLINE X quarter_of_exp(X y) {
   X k;
   const X p = exp_small(exp_remainder(y, k));
   return p * power_of_two(to_int(k) - 2);
 }
 // The addition theorem with |x| = k log(2) + r: a = sinh(k log(2)) / 2 and b = cosh(k log(2)) / 2 are sums of
-// powers of two, halved so that they are floats.
+// powers of two, halved so that they do not overflow.
 template <OfFloat X> GT_INLINE X sinh(X x) {
   X k;
   const X r = exp_remainder(at_most(size_of(x), 89.45f), k), q = r * r;  // NaN stays
@@ -62,9 +62,8 @@ template <OfFloat X> GT_INLINE X acosh(X x) {
   const X out = near + pick(large, X(0.693147182f), 0);
   return pick(x < 1, X(__builtin_nanf("")), pick(x < __builtin_inff(), out, x));
 }
-// With 2^e near (1 + y) / (1 - y), atanh(y) = e log(2) / 2 + atanh(s), where (1 + s) / (1 - s) is what is
-// left of that: s is y itself, exactly, where e is 0. Close to 1, where 1 + 2^e does not fit into a float, 1
-// - y is exact.
+// With 2^e near (1 + y) / (1 - y), atanh(y) = e log(2) / 2 + atanh(s), where (1 + s) / (1 - s) is that
+// quotient divided by 2^e; for e = 0, s is exactly y. Close to 1, 1 + 2^e is no float, but 1 - y is exact.
 template <OfFloat X> GT_INLINE X atanh(X x) {
   const X y = size_of(x), sum = 1 + y, difference = 1 - y;
   const auto e = signed_of(bits_of(sum) - bits_of(difference) + 0x400000) >> 23;

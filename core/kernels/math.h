@@ -39,7 +39,7 @@ GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
 
 template <class T, int N> GT_INLINE Several<T, N> sqrt(Several<T, N> x) { return square_root(x); }
 template <class T, int N> GT_INLINE Several<T, N> fabs(Several<T, N> x) { return size_of(x); }
-// One double goes through the register as well.
+// A single double goes through a register as well.
 #define GT_LANE1(name) \
   inline double name(double x) { return name(Doubles<1>(x))[0]; }
 #define GT_LANE2(name) \
@@ -114,7 +114,7 @@ template <int N> GT_INLINE Doubles<N> softplus(Doubles<N> x) {
 }
 inline double softplus(double x) { return softplus(Doubles<1>(x))[0]; }
 
-// x y, and 0 for any y where x is 0.
+// x y, but 0 for any y if x is 0.
 template <class T> GT_INLINE T product_from_0(T x, T y) { return is_zero(x) ? T(0) : mul(x, y); }
 template <class T, int N> GT_INLINE Several<T, N> product_from_0(Several<T, N> x, Several<T, N> y) {
   return pick(x == 0, 0, x * y);

@@ -1,11 +1,11 @@
-// Powers and the hypotenuse of float, to 2 units of the last place.
+// pow and hypot of float, within 2 ulps.
 #pragma once
 #include "explog.h"
 
 namespace gt::math {
 
-// x^y, where `out` is |x|^y of numbers that are neither 0 nor infinite. Others' logarithm times y says
-// enough. Then C99, F.9.4.4.
+// x^y, given `out` = |x|^y for finite x other than 0. For the others, the sign of y log|x| gives the result.
+// Signs and special cases as in C99, F.9.4.4.
 template <OfFloat X> GT_INLINE X pow_edges(X x, X y, X out) {
   const X inf = __builtin_inff(), size = size_of(x), known = y * pick(size == 0, -inf, size);
   const X edge = pick(known < 0, 0, known);  // infinite or NaN otherwise
@@ -18,8 +18,8 @@ template <OfFloat X> GT_INLINE X pow_edges(X x, X y, X out) {
   out = pick(odd, with_sign_of(x, out), out);
   return pick(x == 1, 1, out);
 }
-// |x|^y = 2^(y log2|x|): the logarithm and its product with y, whose error counts up to 128 times, in double;
-// 2^r of the rest in float.
+// |x|^y = 2^(y log2|x|). The logarithm and its product with y are computed in double, since their error is
+// magnified up to 128 times; 2^r of the remainder in float.
 template <OfFloat X> GT_INLINE X pow(X x, X y) {
   const X inf = __builtin_inff(), size = size_of(x);
   const auto tiny = size < 0x1p-126f;
@@ -37,15 +37,15 @@ template <OfFloat X> GT_INLINE X pow(X x, X y) {
   const X g = horner(r, 6.931471825e-01f, 2.402264774e-01f, 5.550332367e-02f, 9.618437849e-03f,
                      1.339890063e-03f, 1.535334159e-04f);
   const X out = one_more_scaled(g * r, k);
-  // A branch, since the rest is a third of all.
+  // A branch, since the special cases would take a third of the time.
   const auto plain = (x > 0) & (x < inf) & (size_of(y) < inf);
   if (!any(!plain)) [[likely]]
     return out;
   return pow_edges(x, y, out);
 }
 
-// Squares of what is scaled by a power of two near the larger one neither overflow nor vanish. Numbers that
-// are not negative are ordered as their bits are, infinity before NaN.
+// Scaled by a power of two near the larger one, squares neither overflow nor underflow. Numbers without a
+// sign are ordered as their bits are, infinity before NaN.
 template <OfFloat X> GT_INLINE X hypot(X x, X y) {
   const auto a = signed_of(bits_of(size_of(x))), b = signed_of(bits_of(size_of(y)));
   const auto most = at_least(a, b), least = at_most(a, b);

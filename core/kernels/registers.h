@@ -1,10 +1,10 @@
-// Numbers to compute with, singly or by vector registers: what the elementary functions are written on. An
-// operation has one name for a number, for a register of floats and for one or two registers of doubles.
+// The operations that elementary functions are written with, under the same names for a single number, for a
+// vector register of floats and for one or two registers of doubles.
 //
-// Registers are the compilers' own vectors, so that no compiler has to find out how to make vector code of a
-// formula. Whether one contracts a * b + c depends on its flags, so where a product is added without being
-// rounded is said by name (`fused`), and files with elementary functions are compiled with -ffp-contract=off
-// (CMakeLists.txt): results are the same whichever compiler built them.
+// Registers use the compilers' vector extension, so vectorisation does not depend on what a compiler makes of
+// a loop. Whether a * b + c is contracted would depend on flags and compiler; so it is written out (`fused`),
+// and files with elementary functions are compiled with -ffp-contract=off (CMakeLists.txt). Results are
+// therefore the same whichever compiler built them.
 #pragma once
 #include <bit>
 #include <concepts>
@@ -18,7 +18,7 @@
 #include <immintrin.h>
 #endif
 
-// Whether the processor multiplies and adds in one step.
+// Whether the processor has fused multiply-add.
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__)
 #define GT_HAS_FMA 1
 #else
@@ -42,7 +42,7 @@ GT_INLINE double pick(bool c, double x, double y) { return c ? x : y; }
 // NaN or x.
 GT_INLINE float nan_if(bool c, float x) { return c ? __builtin_nanf("") : x; }
 GT_INLINE bool any(bool c) { return c; }
-// Not more, not less than a bound: a NaN stays.
+// min and max with a bound; a NaN in x stays.
 template <Number T> GT_INLINE T at_most(T x, std::type_identity_t<T> bound) { return bound < x ? bound : x; }
 template <Number T> GT_INLINE T at_least(T x, std::type_identity_t<T> bound) { return bound > x ? bound : x; }
 
@@ -54,7 +54,7 @@ GT_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
 GT_INLINE double square_root(double x) { return __builtin_sqrt(x); }
 GT_INLINE float nearest_whole(float x) { return __builtin_rintf(x); }
 GT_INLINE double nearest_whole(double x) { return __builtin_rint(x); }
-// a * b + c without rounding the product, where the processor has an instruction for that.
+// a * b + c; the product is not rounded if the processor has an instruction for that.
 #if GT_HAS_FMA
 GT_INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 GT_INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
@@ -68,7 +68,7 @@ GT_INLINE int32_t to_int(float x) { return int32_t(x); }
 GT_INLINE double widened(float x) { return double(x); }
 GT_INLINE float narrowed(double x) { return float(x); }
 
-// ---- registers, and instructions that compilers do not make of formulas --------------------------
+// ---- instructions that compilers do not generate from formulas -----------------------------------
 
 template <class T> struct RegisterOf { typedef T Type __attribute__((vector_size(kVectorBytes))); };
 template <class T> using Register = typename RegisterOf<T>::Type;
@@ -77,11 +77,11 @@ namespace instruction {
 
 using F = Register<float>;
 using D = Register<double>;
-// x and y are chosen as by the ternary operator: the second one where either is NaN.
+// As the instructions do it: y if either is NaN.
 template <class R> GT_INLINE R smaller(R x, R y) { return x < y ? x : y; }
 template <class R> GT_INLINE R larger(R x, R y) { return x > y ? x : y; }
 #if GT_ISA_LEVEL >= 2
-#if GT_ISA_LEVEL == 4  // (Functions without "maskz" warn of what they leave undefined.)
+#if GT_ISA_LEVEL == 4  // (Without "maskz", gcc warns of uninitialised values in its headers.)
 #define GT_PS(name, ...) _mm512_maskz_##name##_ps(0xffff, __VA_ARGS__)
 #define GT_PD(name, ...) _mm512_maskz_##name##_pd(0xff, __VA_ARGS__)
 GT_INLINE F nearest(F x) { return GT_PS(roundscale, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
@@ -139,8 +139,8 @@ template <class R> GT_INLINE bool any(R c) {
 
 }  // namespace instruction
 
-// Some registers side by side, so that while one waits for a result, the other goes on. A number stands for
-// registers full of it. Comparisons give all ones where they hold, otherwise 0.
+// One or two registers; with two, the processor works on one while the other waits for a result. A number
+// converts to registers filled with it. Comparisons give all ones where they hold, otherwise 0.
 template <class T, int N> struct Several {
   Register<T> at[N];
 
@@ -151,7 +151,7 @@ template <class T, int N> struct Several {
     else
       return Several(f(0), f(1));
   }
-// The expression for each register k of N, as registers of E.
+// Evaluates the expression for each register k of N; E is the type of its elements.
 #define GT_REGISTERS(E, ...)                      \
   Several<E, N>::each([&]([[maybe_unused]] int k) \
                           __attribute__((always_inline)) { return Register<E>(__VA_ARGS__); })
@@ -165,7 +165,7 @@ template <class T, int N> struct Several {
   GT_INLINE T operator[](int j) const { return at[j / kLanes<T>][j % kLanes<T>]; }
   GT_INLINE void set(int j, T x) { at[j / kLanes<T>][j % kLanes<T>] = x; }
 
-  // Friends, so that either operand may be a number.
+  // Friends, so that a number converts as either operand.
 #define GT_OPERATOR(E, op)                                           \
   friend GT_INLINE Several<E, N> operator op(Several x, Several y) { \
     return GT_REGISTERS(E, x.at[k] op y.at[k]);                      \
@@ -212,9 +212,10 @@ template <class T, int N> GT_INLINE bool any(Several<T, N> c) {
 
 GT_INLINE Floats to_float(Ints x) { return Floats(__builtin_convertvector(x.at[0], Register<float>)); }
 GT_INLINE Ints to_int(Floats x) { return Ints(__builtin_convertvector(x.at[0], Register<int32_t>)); }
-// A register's floats as doubles, in two registers: for the steps whose roundings count fully.
+// Floats to doubles, which fill two registers, and back: for steps whose rounding errors would show in the
+// result.
 #if GT_ISA_LEVEL == 4
-// (Those of the intrinsic functions that take a register apart warn of what they leave undefined.)
+// (gcc warns of uninitialised values in the intrinsic functions for the halves of a register.)
 struct TwoHalves {
   __m256 low, high;
 };
@@ -264,9 +265,9 @@ GT_INLINE Floats narrowed(Doubles<2> x) {
 }
 #endif
 
-// ---- for numbers and registers alike -------------------------------------------------------------
+// ---- for numbers and registers -------------------------------------------------------------------
 
-// What functions of float are written for.
+// The argument types of functions of float.
 template <class X>
 concept OfFloat = std::same_as<X, float> || std::same_as<X, Floats>;
 template <class X> using BitsOf = decltype(bits_of(X()));
@@ -285,20 +286,20 @@ template <class X> GT_INLINE X negated_if(X x, BitsOf<X> odd) {
   return of_bits(bits_of(x) ^ (odd << (8 * int(sizeof(NumberIn<X>)) - 1)));
 }
 
-// c - a * b and a * b - c, as `fused` is.
+// c - a * b and a * b - c, with or without rounding the product as in `fused`.
 template <class X> GT_INLINE X fused_from(X a, std::type_identity_t<X> b, std::type_identity_t<X> c) {
   return GT_HAS_FMA ? fused(a, -b, c) : c - a * b;
 }
 template <class X> GT_INLINE X fused_less(X a, std::type_identity_t<X> b, std::type_identity_t<X> c) {
   return GT_HAS_FMA ? fused(a, b, -c) : a * b - c;
 }
-// a * b + c rounded once, with or without an instruction for it: a product of floats is exact in double.
+// a * b + c rounded once on every processor: without FMA in double, where a product of floats is exact.
 template <OfFloat X> GT_INLINE X rounded_once(X a, X b, X c) {
   return GT_HAS_FMA ? fused(a, b, c) : narrowed(widened(a) * widened(b) + widened(c));
 }
 
-// c0 + c1 x + c2 x^2 + ...: by Horner's rule; and even and odd powers as two chains, each of half the steps,
-// that the processor does beside each other.
+// c0 + c1 x + c2 x^2 + ...: by Horner's rule, and (`polynomial`) with even and odd powers as two independent
+// chains of half the length.
 template <class X, class C> GT_INLINE X horner(X, C c) { return c; }
 template <class X, class C, class... More> GT_INLINE X horner(X x, C c, More... more) {
   return fused(horner(x, more...), x, c);

@@ -1,5 +1,5 @@
-// tanh, erf and erfc of float, to 2 units of the last place for every float (tests/native/float_check.cpp
-// compares them all). The coefficients have the least maximal relative error (tools/fit_float.py); values
+// tanh, erf and erfc of float, within 2 ulps for every float (tests/native/float_check.cpp
+// compares them all). The polynomials are minimax in relative error (tools/fit_float.py); values
 // from tables (tables.h) come with a short Taylor series.
 #pragma once
 #include "explog.h"
@@ -17,9 +17,9 @@ template <OfFloat X> GT_INLINE X beyond_row(X y, float last, BitsOf<X>& row, X& 
 
 #if GT_HAS_FMA
 // The addition theorem with y = k log(2) / 2 + r: tanh(k log(2) / 2) is a / b for a = 2^k - 1 and b = 2^k +
-// 1, so tanh(y) = (t b + a) / (t a + b) for t = tanh(r), a polynomial. Near 1 the roundings of both count
-// fully, and it is 1 + 2 (t - 1) / (t a + b), which they hardly change. k comes from a factor below 2 /
-// log(2): its steps then lie where the result is just above a power of two, and roundings count least.
+// 1, so tanh(y) = (t b + a) / (t a + b) for t = tanh(r), a polynomial. Near 1 it is computed as 1 + 2 (t - 1)
+// / (t a + b), which rounding errors hardly affect. The factor for k is below 2 / log(2): k then changes
+// where the result is just above a power of two, and an ulp is largest relative to it.
 template <OfFloat X> GT_INLINE X tanh(X x) {
   const X y = at_most(size_of(x), 9.1f);                                    // 1 from 9.02 on; NaN stays
   const X shifted = fused(y, 2.7307f, 0x1.8p23f), k = shifted - 0x1.8p23f;  // as in exp
@@ -30,8 +30,7 @@ template <OfFloat X> GT_INLINE X tanh(X x) {
   return with_sign_of(x, pick(near_1, t - 1, fused(t, b, a)) / fused(t, a, b) + pick(near_1, X(1), 0));
 }
 #else
-// tanh(y0 + h) from a table: tanh(y0) + slope t / (1 + tanh(y0) t) with t = tanh(h), both of which are
-// series.
+// tanh(y0 + h) from a table: tanh(y0) + slope t / (1 + tanh(y0) t) with t = tanh(h), and series for both.
 template <OfFloat X> GT_INLINE X tanh(X x) {
   const X y = at_most(size_of(x), 9.0625f);  // 1 from 9.02 on; NaN stays
   BitsOf<X> row;
@@ -51,8 +50,8 @@ template <OfFloat X> GT_INLINE X erf_exponent(X y) {
                     -1.603699056e-04f, 1.667003031e-03f, -6.328242598e-04f, 1.176379083e-04f,
                     -9.255905752e-06f);
 }
-// 1 - exp(-m), where m = -log(erfc(y)) is a polynomial; it is y (1 + m / y - 1), the first digits being
-// exact.
+// 1 - exp(-m), where m = -log(erfc(y)) is a polynomial, computed as y + y (m / y - 1), so that its leading
+// digits are exact.
 template <OfFloat X> GT_INLINE X erf(X x) {
   const X y = at_most(size_of(x), 4);  // 1 from 3.92 on; NaN stays
   const X m = fused(erf_exponent(y), y, y);
@@ -63,7 +62,7 @@ template <OfFloat X> GT_INLINE X erf(X x) {
   return with_sign_of(x, fused_from(power, p, 1 - power));
 }
 #else
-// As erfc below; beside erf, terms that count for large y0 only vanish.
+// As erfc below, without terms that matter for large y0 only: erf is nearly 1 there.
 template <OfFloat X> GT_INLINE X erf(X x) {
   const X y = at_most(size_of(x), 4);  // 1 from 3.92 on; NaN stays
   BitsOf<X> row;
@@ -76,8 +75,8 @@ template <OfFloat X> GT_INLINE X erf(X x) {
 }
 #endif
 
-// erfc(y0) less the integral of its slope to y0 + h, by the series in h and y0 h (Taylor's, but for the last
-// of the main one, which is spread over two others).
+// erfc(y0) minus the integral of its slope to y0 + h, as a series in h and y0 h: Taylor's, with the last term
+// of the main one spread over two others.
 template <OfFloat X> GT_INLINE X erfc(X x) {
   const X y = at_most(size_of(x), 10.0625f);  // 0 from there on; NaN stays
   BitsOf<X> row;
