@@ -11,7 +11,6 @@
 
 #include "double_base.h"
 #include "halves.h"
-#include "lanes.h"
 #include "loops.h"
 
 namespace gt {
@@ -21,8 +20,8 @@ enum class Way {
   Cheap,     // a few instructions: what does not fill a block is done one by one
   Vector,    // long formulas, or vector functions of the C library, which differ from its scalar ones in the
              // last bit: the tail is filled up with copies and goes through the same vector code
-  Register,  // the same, and where numbers are float or double, f is called with registers of them (lanes.h,
-             // double_base.h)
+  Register,  // the same, and where numbers are float or double, f is called with registers of them
+             // (registers.h)
   Single,    // no vector code exists: one by one throughout
 };
 
@@ -106,13 +105,13 @@ template <int N, class R, class G> [[gnu::always_inline]] inline void store_lane
   constexpr int L = kLanes<float>;
   if constexpr (kIsHalf<R>) {
     alignas(64) float room[N];
-    for (int j = 0; j < N; j += L) store(room + j, f(j).v);
+    for (int j = 0; j < N; j += L) f(j).store(room + j);
     narrow_block<N>(out, room);
   } else {
-    for (int j = 0; j < N; j += L) store(out + j, f(j).v);
+    for (int j = 0; j < N; j += L) f(j).store(out + j);
   }
 }
-[[gnu::always_inline]] inline math::Floats lanes_at(const float* x) { return math::Floats(load(x)); }
+[[gnu::always_inline]] inline math::Floats lanes_at(const float* x) { return math::Floats::load(x); }
 
 // Whether there are arguments that a function's vector code is not made for: a block with one of them is done
 // one by one, with the same result for the others.
@@ -126,7 +125,7 @@ template <int N, class F, class T> [[gnu::always_inline]] inline bool any_far(co
   if constexpr (std::is_same_v<T, float> && N % kLanes<float> == 0) {
     // The largest says it. A NaN does not get there, and what is near has code for it.
     math::Floats most = 0;
-    for (int j = 0; j < N; j += kLanes<float>) most = math::at_least(math::size_of(lanes_at(x + j)), most);
+    for (int j = 0; j < N; j += kLanes<float>) most = math::at_least(most, math::size_of(lanes_at(x + j)));
     return math::any(F::is_far(most));
   } else {
     int far = 0;
@@ -149,7 +148,7 @@ template <int W, Way way, class R, class T, class F>
 // A block of doubles through F. Nothing is called on the way but what the functions say is rare.
 template <class F, int N, class... X> [[gnu::flatten]] inline void by_register(double* out, const X*... x) {
   constexpr int L = math::kDoubles;
-  GT_EACH(j, N / L) math::store_doubles(out + j * L, F{}(math::load_doubles<math::kRegisters>(x + j * L)...));
+  GT_EACH(j, N / L) F{}(math::Doubles<math::kRegisters>::load(x + j * L)...).store(out + j * L);
 }
 
 template <class F, class R, class A, Way way>
