@@ -64,7 +64,7 @@ struct DtypeFacts {
   const char* format;
   Dtype real;
 };
-constexpr DtypeFacts kDtypeFacts[] = {
+inline constexpr DtypeFacts kDtypeFacts[] = {
 #define GT_DTYPE(tag, type, name, kind, number, format, real) \
   {name, kind, sizeof(type), number, format, Dtype::real},
 #define GT_HELD(tag, name, kind, number) {name, kind, 0, number, "", Dtype::tag},
