@@ -320,8 +320,8 @@ def in_chroot(suite: str, version: str) -> Row:
     return make_row(machine, f"CPython {version}", processor_name(), compiler, env, tests)
 
 
-# A widespread processor. Left to itself, qemu plays one with everything that Arm has specified, and OpenBLAS takes its
-# kernels for SME, by which a product depends on how many threads share it.
+# A widespread processor. Left to itself, qemu plays one with everything that Arm has specified: OpenBLAS takes its kernels
+# for SME, and its products of a transposed matrix are wrong there (by OpenBLAS 0.3.34 or qemu 7.2).
 ARM = "neoverse-n1"
 
 
