@@ -1,5 +1,4 @@
-// Element types: the enum every other file switches on, the two 16-bit floats, and what dtypes.def says of
-// each type.
+// Element types: their enum, the two 16-bit floats, and the properties of each type from dtypes.def.
 #pragma once
 #include <bit>
 #include <complex>

@@ -80,7 +80,7 @@ inferred, nothing is computed.
 **Sparse tensors and images**
 
 - `sparse_calls`: a table to add to: the implementation of a public function for arguments with a `tf.SparseTensor`.
-- `made(places, values, sizes)`, `places_of(x)`, `sizes_of(x)`: a sparse tensor from arrays, and its arrays.
+- `make_sparse(places, values, sizes)`, `places_of(x)`, `sizes_of(x)`: a sparse tensor from arrays, and its arrays.
 - `keys_of(places, sizes)`, `places_at(keys, sizes)`: indices as flat numbers in row-major order, and back.
 - `resized(images, height, width, method, antialias)`, `nearest(images, height, width)`: resized images.
 - `read_between(pixels, sizes, places, order, mode, fill, start=None)`: arrays interpolated at fractional positions.
@@ -156,7 +156,7 @@ _LATE = {
     "gradtape.io.framing": "crc32c",
     "gradtape.sparse.dispatch": "sparse_calls=TABLE",
     "gradtape.sparse.ordering": "keys_of places_at",
-    "gradtape.sparse.tensor": "made places_of sizes_of",
+    "gradtape.sparse.tensor": "make_sparse places_of sizes_of",
     "gradtape.summary.encode": "summary_metadata=metadata",
     "gradtape.train.files": "update_state checkpoint_exists=exists",
 }

@@ -139,7 +139,7 @@ def test_a_linear_op_without_a_rule_is_found(table):
 def test_facts_that_make_no_sense_are_refused(table):
     """When they are requested; those of an op in Python, which may be the user's, at once."""
     with pytest.raises(ValueError, match="test_neg: 'y' is no operand; expected one of x"):
-        TABLE[unary("neg", linear="y").op_name].settle()
+        TABLE[unary("neg", linear="y").op_name].compute_facts()
     del TABLE["test_neg"]
     with pytest.raises(
         ValueError, match="test_neg: 'sparse' is no pattern; expected one of 'aligned', 'moves'"

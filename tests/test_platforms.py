@@ -1,4 +1,4 @@
-"""The table of platforms: the page is that of the rows, and a row is a run that passed."""
+"""The table of platforms: the page is generated from its rows, and a row is a run that passed."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""Bars of long work: where they are shown, and that nothing is where they are not."""
+"""Progress bars of long work: where they are shown, and that nothing is written elsewhere."""
 
 import io
 import subprocess
@@ -18,7 +18,7 @@ tqdm = pytest.importorskip("tqdm")
 
 @pytest.fixture
 def bars(monkeypatch, capsys):
-    """Bars without a second of patience, and what they write."""
+    """Shows bars at once, not only after a second; returns a function that gives the text they write."""
     written = []
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
     monkeypatch.setattr(progress, "_INTERVAL", 0.0)
@@ -123,7 +123,7 @@ def test_nothing_is_imported_for_it():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-# ---- who has bars ---------------------------------------------------------------------------------------
+# ---- work with bars -------------------------------------------------------------------------------------
 
 
 def test_jacobians_in_chunks(bars, monkeypatch):

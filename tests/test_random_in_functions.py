@@ -1,7 +1,7 @@
 """Random numbers inside `tf.function`: TensorFlow's, bit for bit, for a global seed and for op seeds.
 
-A graph numbers its random ops itself, so it takes nothing from the sequence of eager ops. The numbers were
-written down from TensorFlow 2.21.
+A graph numbers its random ops itself, so it takes nothing from the sequence of eager ops. The numbers are
+those of TensorFlow 2.21.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ def _seed():
     before = random._seeds.given
     tf.random.set_seed(5)
     yield
-    # Other tests want numbers that differ from run to run.
+    # Other tests need the global seed to be unset.
     random._seeds.given = before
 
 

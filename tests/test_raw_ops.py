@@ -1,4 +1,4 @@
-"""tf.raw_ops: every row names a function that is there, with parameters that it has; values; wrong calls. tf.lite."""
+"""tf.raw_ops: every row names an existing function and its parameters; values; wrong calls. tf.lite."""
 
 import inspect
 
@@ -42,7 +42,7 @@ def test_values(name, given, value):
 def test_rows(name):
     where, *arguments = raw_ops._TABLE[name].split()
     function = tf
-    getattr(tf.raw_ops, name)  # imports what is imported late
+    getattr(tf.raw_ops, name)  # imports modules that are imported on first use
     for part in where.split("."):
         function = getattr(function, part)
     row = getattr(function, "row", None)

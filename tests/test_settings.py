@@ -1,4 +1,4 @@
-"""Environment variables: nonsense is told once, and the default holds; the table in the docs is the one of the code."""
+"""Environment variables: an invalid value gives one warning and the default; the docs list the settings of the code."""
 
 import os
 import subprocess
@@ -32,7 +32,9 @@ print(tape.gradient(y, v).numpy())
 
 def test_nonsense_is_told_once_and_has_no_effect():
     plain = run(SHOW)
-    names = [s.name for s in environment.SETTINGS if s.ignored]  # the other: tests/test_install.py
+    names = [
+        s.name for s in environment.SETTINGS if s.ignored
+    ]  # the other one is tested in tests/test_install.py
     assert [s.name for s in environment.SETTINGS if not s.ignored] == ["GRADTAPE_ISA"]
     for value in ("many", "-1", "99999999999999999999"):
         done = run(SHOW, **dict.fromkeys(names, value))

@@ -35,7 +35,7 @@ def records(folder):
 
 
 def one(data, *path):
-    """The field of a message inside messages."""
+    """The field of a nested message, by the numbers of the fields on the way."""
     for number in path:
         data = next((v for f, _, v in wire.fields(data) if f == number), b"")
     return data

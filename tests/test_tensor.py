@@ -161,7 +161,7 @@ def test_iteration_and_membership():
 
 
 class Frame:
-    """What pandas' frames are to us: something with an array inside, and no dtype."""
+    """Like a DataFrame of pandas: it has an array, and no dtype."""
 
     def __init__(self, array):
         self.array = array
@@ -195,7 +195,7 @@ def test_arrays_inside_say_their_digits():
 
 
 def test_lists_of_numpy_numbers():
-    """TensorFlow's types: floats as the first one says, integers int32 where they fit, complex128."""
+    """TensorFlow's types: floats take the type of the first one, integers int32 if they fit, complex128."""
     swapped = np.array([1.0, 2.0], ">f8")
     for value, dtype in (
         ([np.float64(1), 1.0], "float64"), ([1.0, np.float64(1)], "float32"), ([np.float16(1)], "float16"),

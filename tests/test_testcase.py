@@ -135,7 +135,7 @@ def test_assertions_in_functions(case):
 
 
 def test_seeds_are_those_of_tensorflows_tests(case):
-    """Drawn by TensorFlow 2.21 in a test."""
+    """The numbers are those of TensorFlow 2.21 in a test."""
     for _ in range(2):
         case.setUp()
         np.testing.assert_array_equal(

@@ -84,7 +84,7 @@ def test_types_of_objects():
 
 
 def test_numpy_behavior_of_tensors():
-    """In a process of its own: it lasts."""
+    """In a separate process, because it stays enabled."""
     done = subprocess.run(
         [sys.executable, Path(__file__).with_name("numpy_behavior.py")], capture_output=True, text=True
     )

@@ -14,7 +14,7 @@ from gradtape import _core
 
 
 def address(v):
-    """Where the elements are; the view is gone when this returns."""
+    """The address of the elements; the view is released before this returns."""
     return np.asarray(v._peek()).__array_interface__["data"][0]
 
 
@@ -358,7 +358,7 @@ def test_a_class_may_be_a_variable_and_an_abstract_class():
 
 
 class Composed(tf.Variable):
-    """A variable without a value of its own, as classes that derive from tf.Variable are in TensorFlow."""
+    """A variable without a value of its own, which TensorFlow allows in classes derived from tf.Variable."""
 
     shape, dtype, trainable, name = tf.TensorShape([2]), tf.float64, True, "composed"
 

@@ -153,8 +153,10 @@ def build(machine: Machine, source: Path, python: Path, compiler: str, *settings
         f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}", f"-DPython_EXECUTABLE={python}", "-DCMAKE_BUILD_TYPE=Release",
         "-DGRADTAPE_WERROR=ON", "-DGRADTAPE_CHECKS=ON", *settings,
     )  # fmt: skip
-    # What ccache knows of another copy of the sources serves this one.
-    machine.run(tools / "ninja", "-C", folder, env={"CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1"})
+    # What ccache knows of another copy of the sources serves this one; one run shows all that does not compile.
+    machine.run(
+        tools / "ninja", "-k", "0", "-C", folder, env={"CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1"}
+    )
     for core in machine.path(source / "gradtape").glob("_core.*.so"):
         core.unlink()
     for core in machine.path(folder).glob("_core.*.so"):

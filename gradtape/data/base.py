@@ -31,9 +31,11 @@ UNKNOWN_CARDINALITY = UNKNOWN = -2
 class Run:
     """One iteration over a pipeline: the state that its stages keep from epoch to epoch of a `repeat`.
 
-    Args: ordered: whether stages on several threads keep the order by default. outer: the iteration that creates
-    the dataset of this one, as in `flat_map`. dataset: the dataset that is iterated over; the seeds of its stages
-    are recorded. seeds: the seeds recorded in an iteration that this one repeats.
+    Args:
+      ordered: whether stages on several threads keep the order by default.
+      outer: the iteration that creates the dataset of this one, as in `flat_map`.
+      dataset: the dataset that is iterated over; the seeds of its stages are recorded.
+      seeds: the seeds recorded in an iteration that this one repeats.
     """
 
     by_element = False  # whether functions are called element by element, so that an error affects only one
@@ -118,8 +120,8 @@ class DatasetBase:
 
     _is_dataset = True
     _options: Options | None = None
-    _spec_found: Any = None
-    _key_found: tuple | None = None
+    _cached_spec: Any = None
+    _cached_key: tuple | None = None
 
     def __init__(self, *inputs: Any) -> None:
         self._inputs = inputs
@@ -188,9 +190,9 @@ class DatasetBase:
         >>> tf.data.Dataset.from_tensor_slices([[1, 2], [3, 4]]).batch(2).element_spec
         TensorSpec(shape=(None, 2), dtype=tf.int32, name=None)
         """
-        if self._spec_found is None:
-            self._spec_found = self._spec(look=True)
-        return self._spec_found
+        if self._cached_spec is None:
+            self._cached_spec = self._spec(look=True)
+        return self._cached_spec
 
     def _begin_pass(self) -> Iterator[Any]:
         """The elements of a new iteration."""
@@ -267,10 +269,10 @@ class DatasetBase:
 
     def _argument_key(self) -> tuple:
         """The key of traces of functions with this dataset as argument, equal for all datasets that the trace accepts."""
-        if self._key_found is None:
+        if self._cached_key is None:
             kinds = self._kinds()
-            self._key_found = ("dataset", self._size(), None if kinds is None else tuple(map(repr, kinds)))
-        return self._key_found
+            self._cached_key = ("dataset", self._size(), None if kinds is None else tuple(map(repr, kinds)))
+        return self._cached_key
 
     @property
     def _type_spec(self) -> Any:

@@ -89,8 +89,9 @@ class CsvDataset(Dataset):
 
     Args:
       filenames: a name, a list of names, or a dataset of names.
-      record_defaults: for each column, a dtype if its fields must not be empty, or the value of empty ones. header:
-      whether to skip the first line of each file. field_delim, use_quote_delim, na_value: the format of fields.
+      record_defaults: for each column, a dtype if its fields must not be empty, or the value of empty ones.
+      header: whether to skip the first line of each file.
+      field_delim, use_quote_delim, na_value: the format of fields.
       select_cols, exclude_cols: the indices of columns to take, or to leave out.
     """
 

@@ -311,9 +311,9 @@ class TFRecordWriter:
 _ABSENT = {
     "service": "gradtape has no data service. Hint: Dataset.shard divides a dataset between processes.",
     "distributed_save": "gradtape has no data service. Hint: Dataset.save.",
-    "table_from_dataset": "gradtape has no lookup tables. Hint: a Python dict in a tf.py_function.",
-    "index_table_from_dataset": "gradtape has no lookup tables. Hint: a Python dict in a tf.py_function.",
-    "DatasetInitializer": "gradtape has no lookup tables.",
+    "table_from_dataset": "gradtape has no tables from datasets. Hint: tf.lookup.KeyValueTensorInitializer.",
+    "index_table_from_dataset": "gradtape has no tables from datasets. Hint: tf.lookup.StaticVocabularyTable.",
+    "DatasetInitializer": "gradtape has no tables from datasets. Hint: tf.lookup.KeyValueTensorInitializer.",
     "from_variant": "gradtape has no variant tensors.",
     "to_variant": "gradtape has no variant tensors.",
     "get_model_proto": "gradtape does not tune pipelines by a model.",

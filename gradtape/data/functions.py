@@ -56,8 +56,11 @@ def arguments(element: Any) -> tuple:
 class DataFunction:
     """A user function of elements.
 
-    Args: function: the user's function. name: the method that it was passed to, for messages. finish: turns its
-    result into an element. eager: whether it is never traced, for functions that return datasets.
+    Args:
+      function: the user's function.
+      name: the method that it was passed to, for messages.
+      finish: turns its result into an element.
+      eager: whether it is never traced, for functions that return datasets.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ class Feed:
             raise Untraceable("the shapes of the elements of a dataset are only known when it runs")
         self.structures = kinds if self.known else [dataset.element_spec]
         if not all(isinstance(s, TensorSpec) for k in self.structures for s in nest.flatten(k)):
-            raise Untraceable("the elements of a dataset are no tensors")
+            raise Untraceable("the elements of a dataset are not tensors")
         self._specs = [[(static_of(s), s.dtype._code) for s in nest.flatten(k)] for k in self.structures]
         self._packs = [packer(k) for k in self.structures]
         self._open: OrderedDict[int, list] = OrderedDict()  # by number: the iterator, and the current element

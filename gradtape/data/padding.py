@@ -28,8 +28,10 @@ from gradtape.data.structure import (
 class _PaddedBatchDataset(Batches):
     """Elements padded to the same length, and stacked.
 
-    Args: padded_shapes: shapes in the structure of an element; None (or -1) means the longest in the batch, which
-    is the default for every size. padding_values: the values to pad with, in that structure; 0, "" or False by default.
+    Args:
+      padded_shapes: shapes in the structure of an element; None (or -1) means the longest in the batch, which is
+        the default for every size.
+      padding_values: the values to pad with, in that structure; 0, "" or False by default.
     """
 
     _op = "padded_batch"

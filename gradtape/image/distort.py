@@ -154,10 +154,11 @@ def sample_distorted_bounding_box(
       image_size: `[height, width, channels]`.
       bounding_boxes: the objects, `[..., 4]` with `[y1, x1, y2, x2]` from 0 to 1.
       seed: the op seed, see `tf.random.set_seed`; 0 for none.
-      min_object_covered: the fraction of an object that must be inside. aspect_ratio_range: width divided by
-      height, (0.75, 1.33) by default. area_range: fraction of the image, (0.05, 1) by default. max_attempts: after
-      this many (100) attempts the result is the whole image. use_image_if_no_bounding_boxes: without objects, use
-      the whole image as the object.
+      min_object_covered: the fraction of an object that must be inside.
+      aspect_ratio_range: width divided by height, (0.75, 1.33) by default.
+      area_range: fraction of the image, (0.05, 1) by default.
+      max_attempts: after this many (100) attempts the result is the whole image.
+      use_image_if_no_bounding_boxes: without objects, use the whole image as the object.
 
     Returns:
       begin, size: for `tf.slice(image, begin, size)`.

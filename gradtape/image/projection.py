@@ -59,10 +59,11 @@ def read_between(
 
     Args:
       pixels: `[..., number of pixels]`: the pixels of arrays of the shape `sizes`, one array after the other.
-      Floats if `order` is 1. places: for each axis, the positions in pixels; all of one shape, which the result has
-      after `...`. order: 0 for the nearest pixel, 1 for linear interpolation. mode: the values outside: "constant"
-      (which is `fill`), "nearest", "wrap", "reflect" or "mirror". start: for each position, the index of the first
-      pixel of the array to read.
+        Floats if `order` is 1.
+      places: for each axis, the positions in pixels; all of one shape, which the result has after `...`.
+      order: 0 for the nearest pixel, 1 for linear interpolation.
+      mode: the values outside: "constant" (which is `fill`), "nearest", "wrap", "reflect" or "mirror".
+      start: for each position, the index of the first pixel of the array to read.
     """
     # NaN counts as outside.
     places = [ops.where(ops.is_finite(p), p, ops.convert_to_tensor(-2, p.dtype)) for p in places]

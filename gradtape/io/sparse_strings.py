@@ -80,7 +80,8 @@ def deserialize_many_sparse(
 
     Args:
       serialized_sparse: strings of shape `[rows, 3]`.
-      dtype: the type of the values. rank: the rank of the result, if known.
+      dtype: the type of the values.
+      rank: the rank of the result, if known.
 
     Raises:
       InvalidArgumentError: if the strings are not sparse tensors of this type, or have different ranks. ValueError:

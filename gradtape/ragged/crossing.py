@@ -41,8 +41,9 @@ def cross_hashed(
     """The combinations as numbers: their hashes.
 
     Args:
-      inputs: as for `cross`. num_buckets: the numbers are below this, if it is not 0. hash_key: the initial value
-      of the hash.
+      inputs: as for `cross`.
+      num_buckets: the numbers are below this, if it is not 0.
+      hash_key: the initial value of the hash.
 
     >>> import gradtape as tf
     >>> tf.ragged.cross_hashed([tf.ragged.constant([[1], [2, 3]]), [[4], [5]]], num_buckets=100).shape

@@ -62,7 +62,8 @@ def _ascending(tensor: Any, message: str) -> None:
         at = rows.first(steps < 0)
         pair = rows.array_of(tensor)[at : at + 2]
         raise InvalidArgumentError(
-            f"{message}\nCondition x >= 0 did not hold: number {at + 1} is {pair[1]}, after {pair[0]}; they must not fall."
+            f"{message}\nCondition x >= 0 did not hold: number {at + 1} is {pair[1]}, after {pair[0]}; "
+            "they must not decrease."
         )
 
 

@@ -69,8 +69,8 @@ unicode_decode = _decoding(
 
     Args:
       input_encoding: "UTF-8", "UTF-16-BE", or another that Python knows.
-      errors: what is done about bytes that encode nothing: "replace", "ignore", or "strict".
-      replacement_char: the code point in their place.
+      errors: how to handle invalid bytes: "replace", "ignore", or "strict".
+      replacement_char: the code point that replaces them.
       replace_control_characters: whether the code points below 32 are replaced as well.
 
     Raises:
@@ -85,7 +85,7 @@ unicode_decode_with_offsets = _decoding(
     "unicode_decode_with_offsets",
     "UnicodeDecodeWithOffsets",
     True,
-    """As `unicode_decode`, and where in its string each character begins, in bytes.""",
+    """As `unicode_decode`, and the position in bytes at which each character begins in its string.""",
 )
 
 
@@ -133,7 +133,7 @@ unicode_split_with_offsets = _splitting(
     "unicode_split_with_offsets",
     "UnicodeDecodeWithOffsets",
     True,
-    """As `unicode_split`, and where in its string each character begins, in bytes.""",
+    """As `unicode_split`, and the position in bytes at which each character begins in its string.""",
 )
 
 
@@ -149,7 +149,7 @@ def unicode_encode(
 
     Args:
       output_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
-      errors: what is done about numbers that are no code points: "replace", "ignore", or "strict".
+      errors: how to handle numbers that are not code points: "replace", "ignore", or "strict".
 
     >>> import gradtape as tf
     >>> tf.strings.unicode_encode([104, 233], "UTF-8").numpy()

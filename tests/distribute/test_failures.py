@@ -64,13 +64,13 @@ def test_a_worker_that_stops(who):
     """The process exists, its connections are open, but it sends nothing."""
     for w in survivors("stops", who, n=2, **SHORT):
         assert w.result["kind"] in ("UnavailableError", "DeadlineExceededError")
-        assert "no sign of life" in w.result["said"] or "does not answer" in w.result["said"]
+        assert "has not reported" in w.result["said"] or "does not answer" in w.result["said"]
 
 
 def test_a_worker_that_does_something_else_for_too_long():
     for w in survivors("sleeps", 1, **SHORT):
         assert w.result["kind"] == "DeadlineExceededError"
-        assert "after 4 s worker 1" in w.result["said"] and "has not come" in w.result["said"]
+        assert "after 4 s worker 1" in w.result["said"] and "has not joined" in w.result["said"]
 
 
 @pytest.mark.parametrize("mode", ["leaves", "fails"])
@@ -126,7 +126,7 @@ def test_two_workers_with_one_index():
     assert [w.status for w in workers] == [1, 1, 1]
     refused = [w for w in workers if "there are two workers with index 1" in w.err]
     assert len(refused) == 1
-    assert f"worker 2 ({addresses[2]}) has not come" in workers[0].err
+    assert f"worker 2 ({addresses[2]}) has not connected" in workers[0].err
 
 
 def test_a_loop_goes_on_from_its_last_checkpoint_with_the_same_losses(tmp_path):

@@ -142,7 +142,7 @@ def test_next_in_functions(two):
 
 def test_what_is_no_batch(two):
     with pytest.raises(
-        ValueError, match=r"an element is no batch that can be cut.*got shapes \[\[\]\].*dataset.batch"
+        ValueError, match=r"an element is not a batch that can be split.*got shapes \[\[\]\].*dataset.batch"
     ):
         list(two.experimental_distribute_dataset(tf.data.Dataset.range(3)))
     with pytest.raises(ValueError, match=r"the same number of rows; got shapes \[\[2\], \[3\]\]"):

@@ -359,7 +359,8 @@ def test_conditions_of_single_replicas(two):
     )
     with pytest.raises(
         ValueError,
-        match="cond: replicas take different ways, and on one of them they meet.*False in replica 0 and True in replica 1",
+        match="cond: replicas take different branches, one with collective operations.*False in replica 0 and True in "
+        "replica 1",
     ):
         meet(parts)
     assert local(meet(tf.constant(True))) == [2.0, 2.0] and local(meet(tf.constant(False))) == [0.0, 0.0]
@@ -395,7 +396,8 @@ def test_where_replicas_cannot_meet(two):
     yes = tf.constant(True)
     for f in (lambda c: two.run(loop), lambda c: two.run(taped, args=(c,))):
         with pytest.raises(
-            NotImplementedError, match="replicas cannot meet inside of a loop.*tf.cond under a tape"
+            NotImplementedError,
+            match="a replica cannot run collective operations in a loop.*tf.cond under a tape",
         ):
             tf.function(f)(yes)
     with pytest.raises(RuntimeError, match="replica 0 waits for cond with 2 ways.*replica 1 has returned"):
@@ -493,7 +495,9 @@ def test_runs_inside_of_runs(two):
 def test_meeting_in_the_wrong_place(two):
     kept = []
     two.run(lambda: kept.append(context()))
-    with pytest.raises(RuntimeError, match="replicas meet only in their own threads.*after its end"):
+    with pytest.raises(
+        RuntimeError, match="collective operations run only in the threads of replicas.*after its end"
+    ):
         kept[0].all_reduce("SUM", 1.0)
 
     def in_a_thread():

@@ -34,7 +34,8 @@ def test_values_of_replicas_are_no_tensor(two):
     x = two.run(number)
     assert isinstance(x, D.DistributedValues) and repr(x).startswith("PerReplica:{\n  0: <tf.Tensor")
     with pytest.raises(
-        TypeError, match="one for each replica, and is no tensor. Hint: strategy.experimental_local_results"
+        TypeError,
+        match="one for each replica, and is not a tensor. Hint: strategy.experimental_local_results",
     ):
         np.asarray(x)
     with pytest.raises((TypeError, ValueError)):

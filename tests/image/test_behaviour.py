@@ -1,4 +1,4 @@
-"""tf.image where TensorFlow's numbers are not the question: functions, randomness, files, memory, words."""
+"""tf.image beyond TensorFlow's numbers: functions, randomness, files, memory, messages."""
 
 import numpy as np
 import pytest

@@ -27,7 +27,7 @@ START, END = CORNERS + _rng.uniform(0, 0.9, (2, 4, 2)), CORNERS + _rng.uniform(0
 FILLS = ("constant", "nearest", "wrap", "mirror", "reflect")
 LAST = {"data_format": "channels_last"}
 
-# What is differentiable, and with respect to which operands.
+# Differentiable functions, and with respect to which operands.
 CASES = {
     "rgb_to_grayscale": (lambda x: image.rgb_to_grayscale(x, **LAST), X),
     "rgb_to_hsv": (lambda x: image.rgb_to_hsv(x, **LAST), X),

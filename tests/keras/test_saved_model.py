@@ -90,7 +90,7 @@ def test_what_is_refused(tmp_path):
 
 
 def test_an_archive_that_names_other_classes_is_not_loaded(tmp_path):
-    """With a checksum that fits: Keras would import the module."""
+    """A changed configuration with a matching checksum: Keras would import the module that it names."""
     tf.saved_model.save(sequential(), tmp_path)
     (archive,) = (tmp_path / "assets").iterdir()
     with zipfile.ZipFile(archive) as file:

@@ -1,4 +1,4 @@
-"""Files of models and weights that are damaged or do not fit: an error names them, and nothing is half-loaded."""
+"""Files of models and weights that are damaged or do not fit: an error names them, and nothing is loaded in part."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_missing_files(tmp_path, name):
 
 
 def _changed(source, target, member: str, content) -> None:
-    """A copy of an archive in which a member has another content, or is missing."""
+    """A copy of an archive in which a member has different content, or is missing."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
         for name in old.namelist():
             if name != member:

@@ -46,7 +46,7 @@ def test_ways_to_import(code):
 
 
 def test_backend_chosen_by_the_environment():
-    """`keras_gradtape.pth` is installed beside the packages, where Python reads it at its start."""
+    """`keras_gradtape.pth` is installed in site-packages, where Python reads it when it starts."""
     start = f"import site; site.addsitedir({str(ROOT)!r}); "
     done = python(start + "import keras; print(keras.backend.backend())", KERAS_BACKEND="gradtape")
     assert done.stdout == "gradtape\n", done.stderr

@@ -1,4 +1,4 @@
-"""Sixty mistakes: gradtape's message names the cause and what to do, and TensorFlow's words stand beside it (record.py)."""
+"""Sixty mistakes: gradtape's message names the cause and what to do, compared with TensorFlow's (record.py)."""
 
 import importlib.util
 import json

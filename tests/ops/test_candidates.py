@@ -48,7 +48,7 @@ def test_unigrams_of_a_file(tmp_path):
     file = tmp_path / "words.csv"
     file.write_text("the,6\ncat,3\nsat,0\n")
     sampled, _, _ = tf.random.fixed_unigram_candidate_sampler([[0]], 1, 2, True, 3, vocab_file=str(file))
-    assert sorted(sampled.numpy()) == [0, 1]  # a class of weight 0 never comes up
+    assert sorted(sampled.numpy()) == [0, 1]  # a class of weight 0 is never drawn
 
 
 def test_learned_unigrams():

@@ -177,7 +177,7 @@ def test_pow_equal_and_realdiv():
 
 
 def test_saturate_cast_of_complex_numbers_and_infinities():
-    """Real and imaginary part each for itself; infinities of real numbers as well. Values of TensorFlow."""
+    """Real and imaginary parts separately; infinities of real numbers too. Values are TensorFlow's."""
     most = np.finfo(np.float32).max
     wide = tf.constant([1e300 - 1e300j, 3 + 1e39j, complex(np.inf, np.nan)])
     np.testing.assert_array_equal(

@@ -182,7 +182,7 @@ def test_variables_are_read_when_used_and_have_gradients():
 
 
 def test_a_gaussian_with_a_triangular_scale():
-    """The log density of a multivariate normal, as probability code writes it."""
+    """The log density of a multivariate normal, as programs for statistics compute it."""
     tril = tf.Variable(np.linalg.cholesky(S))
     x = tf.constant(RNG.normal(size=3))
 
@@ -288,7 +288,7 @@ def test_products_of_triangles_and_diagonals_are_triangles():
 
 
 def test_shapes_of_operators_of_unknown_sizes():
-    """TensorFlow Probability asks for them while Keras 2 writes a graph of unknown batches."""
+    """TensorFlow Probability uses them while Keras 2 traces a graph with an unknown batch size."""
 
     @tf.function(input_signature=[tf.TensorSpec([None, 2, 3])])
     def sizes(diag):

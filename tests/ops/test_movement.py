@@ -10,7 +10,7 @@ InvalidArgument = tf.errors.InvalidArgumentError
 
 
 def gradient(f, x=X):
-    """The gradient of `f(x)`, weighted so that no two elements count the same."""
+    """The gradient of `f(x)`, with a different weight for each element."""
     x = tf.constant(x)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -234,7 +234,7 @@ def test_T56_a_tape_keeps_no_operand_of_a_movement(name, counted_memory):
     x = tf.ones([64, 64])
     with tf.GradientTape() as tape:
         tape.watch(x)
-        # All but the scalar at the end is temporary, and nothing of it may stay.
+        # All but the final scalar is temporary and must be freed.
         before = tf.config.memory_info()["live_bytes"]
         y = tf.reduce_sum(MOVED[name](x + 1.0))
         kept = tf.config.memory_info()["live_bytes"] - before

@@ -1,4 +1,4 @@
-"""Runs a program of the corpus in one mode, on any library that is TensorFlow to it.
+"""Runs a program of the corpus in one mode, on gradtape or TensorFlow.
 
 Modes:
   * eager: op by op.
@@ -125,7 +125,7 @@ def difference(actual, expected, factor=1.0, none_is_zero=False):
 
     Args:
       none_is_zero: accept zeros where nothing is expected. A tape outside a function does not see
-        that a source is not connected inside; so it is in TensorFlow.
+        that a source is not connected inside, nor does TensorFlow's.
     """
     if len(actual) != len(expected):
         return f"{len(actual)} results, expected {len(expected)}"
@@ -161,7 +161,7 @@ def summary_difference(found, expected, results, factor=1.0):
             )
         if f is None:
             continue
-        # Other kernels round elsewhere: wider than between the modes of one library.
+        # Kernels of another library round differently: a wider tolerance than between modes.
         limit = 5 * factor * LIMITS.get(a.dtype.name, 1e-12) * max(1.0, e[0])
         error = max(abs(x - y) for x, y in zip(f, e, strict=True))
         if not error <= limit:

@@ -1,4 +1,4 @@
-"""A sample of `python -m tools.fuzz.files`: mutated files of every format end in values or in TensorFlow's errors."""
+"""A sample of `python -m tools.fuzz.files`: mutated files of every format give values or TensorFlow's errors."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Pickles and copies: what holds values keeps them bit for bit, what cannot be kept says so."""
+"""Pickles and copies: values are kept bit for bit; objects that cannot be pickled raise an error."""
 
 import copy
 import importlib.util
@@ -14,7 +14,7 @@ WAYS |= {"copy": copy.copy, "deepcopy": copy.deepcopy}
 every_way = pytest.mark.parametrize("again", WAYS.values(), ids=WAYS)
 APART = {
     name: way for name, way in WAYS.items() if name != "copy"
-}  # a shallow copy of what has state shares it
+}  # a shallow copy of an object with state shares that state
 apart = pytest.mark.parametrize("again", APART.values(), ids=APART)
 DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128"
@@ -164,7 +164,7 @@ def steps(net, optimizer, n):
     "again", [WAYS["pickle 2"], WAYS["pickle 5"], copy.deepcopy], ids=["2", "5", "deepcopy"]
 )
 def test_training_goes_on(name, again):
-    """A module and its optimizer, kept together: the steps after are the same bits as without."""
+    """A module and its optimizer, pickled together: later steps are the same bit for bit."""
     net, optimizer = Net(), OPTIMIZERS[name](tf.optimizers)
     steps(net, optimizer, 3)
     net2, optimizer2 = again((net, optimizer))

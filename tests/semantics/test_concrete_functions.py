@@ -1,4 +1,4 @@
-"""tf.function objects and their traces: what they say of themselves, how they are called, and when there is another one."""
+"""tf.function objects and their traces: their properties, how they are called, and when they retrace."""
 
 import collections
 import copy
@@ -832,7 +832,7 @@ def test_a_signature_of_an_iterator():
 
 
 class Kind(tf.types.experimental.TraceType):
-    """Traces for a number serve larger ones, too."""
+    """A trace for a number is used for larger ones too."""
 
     def __init__(self, number):
         self.number = number

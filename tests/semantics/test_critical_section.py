@@ -1,4 +1,4 @@
-"""tf.CriticalSection: functions one at a time; and what programs of TensorFlow 1 ask for: names, ops, sizes."""
+"""tf.CriticalSection: functions one at a time; and functions that programs of TensorFlow 1 use: names, ops, sizes."""
 
 import threading
 import time

@@ -311,7 +311,7 @@ def test_F5_custom_gradients_are_differentiated_by_their_forward_code():
 
 @tf.custom_gradient
 def doubled(x):
-    """Says that its derivative is 100 x, though it is 2."""
+    """Has a custom gradient of 100 x, though its derivative is 2."""
     return x * 2.0, lambda g: g * 100.0 * x
 
 

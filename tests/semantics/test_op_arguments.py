@@ -60,7 +60,7 @@ def test_divide_no_nan_of_two_types(x, y):
     if x != y:
         with pytest.raises(TypeError, match="must have the same dtype, got"):
             tf.math.divide_no_nan(a, b)
-    if x != "complex64":  # an array has no type beside a tensor
+    if x != "complex64":  # an array takes the type of the tensor
         assert tf.math.divide_no_nan(np.array([1, 2], x), b).dtype == (b / b).dtype
 
 

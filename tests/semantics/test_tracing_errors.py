@@ -1,4 +1,4 @@
-"""What is refused while a function is traced, and the classes that say so; what is allowed and looks as if it were not."""
+"""Errors while a function is traced, and their classes; and code that looks wrong but is allowed."""
 
 import operator
 

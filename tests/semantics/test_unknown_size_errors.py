@@ -1,4 +1,4 @@
-"""Static shapes of tensors of unknown size, and errors of programs that need to know more."""
+"""Static shapes of tensors of unknown size, and errors of programs that need a known size."""
 
 import numpy as np
 import pytest
@@ -186,7 +186,7 @@ def test_the_last_size_of_a_layer_needs_to_be_known():
     ],
 )
 def test_sizes_that_never_fit(f, other):
-    # The sizes by which shapes are inferred are nobody's business.
+    # The sizes used to infer shapes must not appear in messages.
     error = ValueError if ON_TENSORFLOW else tf.errors.InvalidArgumentError
     with pytest.raises(error, match="3") as caught:
         tf.function(f, input_signature=[spec([None, 3]), other]).get_concrete_function()

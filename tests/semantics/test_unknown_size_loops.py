@@ -1,4 +1,4 @@
-"""Loops and branches of unknown sizes: invariants, growing arrays, datasets, folds, gradients, and what is wrong."""
+"""Loops and branches of unknown sizes: invariants, growing arrays, datasets, folds, gradients, errors."""
 
 import logging
 

@@ -390,7 +390,7 @@ def test_values_of_unknown_size_into_variables():
 
 
 def test_objects_that_become_tensors_of_the_function():
-    """They are converted where the call is written, in the sizes that are not known; the function is traced once."""
+    """Arguments are converted when the call is recorded, with their unknown sizes; the function is traced once."""
 
     class Doubled:
         def __init__(self, x):
@@ -418,7 +418,7 @@ def test_objects_that_become_tensors_of_the_function():
 
 
 def test_variables_that_were_assigned_a_size():
-    """What they hold is a number in each trial of the sizes, and never that number when the function runs."""
+    """While sizes are tried the variable holds a number, which must not be used when the function runs."""
     rows, begun = tf.Variable(0), tf.Variable(False)
     inner = tf.function(lambda: rows * 2)
 

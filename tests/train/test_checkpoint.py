@@ -366,7 +366,7 @@ def test_slots_are_named_after_their_variables(tmp_path):
     train(net, optimizer, 1)
     path = tf.train.Checkpoint(net=net, optimizer=optimizer).save(tmp_path / "ck")
     assert "optimizer/slots/net/a/momentum" in names(path)
-    # In another order, and only one of them: the slot is still that of its variable.
+    # In another order, and only one of them: the slot still belongs to its variable.
     again, other = Two(), tf.optimizers.Adam(0.1)
     other.build([again.b])
     tf.train.Checkpoint(net=again, optimizer=other).restore(path).expect_partial()
@@ -431,7 +431,7 @@ def test_an_iterator_of_a_dataset_goes_on_where_it_was(tmp_path):
 
 
 class ForeignVariable:
-    """A variable that is none of ours, as Keras has them."""
+    """A variable that is not a tf.Variable, such as Keras' own."""
 
     trainable = True
 
@@ -449,7 +449,7 @@ class ForeignVariable:
 
 
 class Layer:
-    """Keeps its variables twice, makes them late, and looks at its attributes itself."""
+    """Refers to its variables twice, creates them late, and overrides attribute access."""
 
     def __init__(self):
         self._weights = []
@@ -522,4 +522,4 @@ def test_the_root_may_be_a_weak_reference(tmp_path):
 
 
 class Root:
-    """Nothing that a checkpoint takes."""
+    """An object that a checkpoint does not accept."""

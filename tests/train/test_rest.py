@@ -1,4 +1,4 @@
-"""tf.train beside checkpoints: examples, moving averages, clusters, coordinators."""
+"""tf.train without checkpoints: examples, moving averages, clusters, coordinators."""
 
 import pickle
 import threading

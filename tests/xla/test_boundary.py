@@ -30,7 +30,7 @@ LARGE = {
 
 @pytest.mark.parametrize("value", ["a", np.float32(1.5)], ids=["string", "float8_e5m2"])
 def test_what_xla_has_no_type_for_is_left_to_native_code(value):
-    """A function that gives a constant, or its argument, has no node that would tell."""
+    """A function that returns a constant or its argument has no node that would show the type to the engine."""
     x = tf.constant(value) if isinstance(value, str) else tf.constant(value, "float8_e5m2")
     for y in (jit(lambda: tf.identity(x))(), jit(lambda: tf.zeros([], x.dtype))(), jit(lambda y: y)(x)):
         assert y.dtype is x.dtype

@@ -1,4 +1,4 @@
-"""Where functions run: engines, devices, and what is said where JAX is missing."""
+"""Where functions run: engines, devices, and messages without JAX."""
 
 import logging
 import subprocess
@@ -30,7 +30,7 @@ def test_where_a_function_runs():
     tf.config.set_engine("xla")
     assert tf.config.get_engine() == "xla"
     f(x)
-    assert f.experimental_get_tracing_count() == 2  # it is the same engine
+    assert f.experimental_get_tracing_count() == 2  # the same engine needs no new trace
     g = tf.function(lambda x: x * 2.0)
     assert g(x).numpy() == 2.0 and engine_of(g) == "xla"
     tf.config.set_engine("native")
@@ -215,7 +215,7 @@ print(tf.config.get_engine(), f._concrete[0].graph_function.engine.name)
 
 
 def test_memory_that_is_not_there():
-    """More than the process may have: ResourceExhaustedError, or Python's MemoryError, and nothing has changed."""
+    """More memory than the process may use: ResourceExhaustedError or MemoryError, and nothing has changed."""
     code = """
 import resource
 import gradtape as tf

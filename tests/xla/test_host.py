@@ -1,4 +1,4 @@
-"""What XLA leaves to the host: printing, assertions, Python code, errors. All behave as they do natively."""
+"""Ops that XLA runs on the host: printing, assertions, Python code, errors. All behave as they do natively."""
 
 import gc
 import logging

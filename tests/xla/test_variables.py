@@ -1,4 +1,4 @@
-"""Values on the device: where they are, who may look, and what happens to them when others hold them."""
+"""Values on the device: where they are, how they are read, and when arrays are copied because they are shared."""
 
 import copy
 import os
@@ -344,7 +344,7 @@ def test_an_interrupt_inside_jax_waits_until_variables_have_their_values(monkeyp
     real, sent = stages.Compiled.call, []
 
     def call(*args, **kwargs):
-        results = real(*args, **kwargs)  # the arrays of the variables are given up
+        results = real(*args, **kwargs)  # the arrays of the variables are donated
         sent.append(1)
         signal.raise_signal(signal.SIGINT)
         return results
@@ -419,7 +419,7 @@ def test_nothing_is_copied_that_nobody_holds(kind, monkeypatch):
 
 
 def test_a_tape_that_follows_nothing_leaves_old_values_alone():
-    """Under a tape a function is given the values of its variables, not the variables to write over."""
+    """Under a tape a function gets the values of its variables, which it must not overwrite."""
     v = tf.Variable(np.zeros(N, np.float32), trainable=False)
     step = jit(lambda: v.assign_add(tf.ones([N])))
     step(), step()
