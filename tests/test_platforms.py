@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,12 @@ def test_compilers_are_named(said, name):
 def test_a_missing_program_is_named_with_its_package():
     with pytest.raises(platforms.Failed, match="no clang[+][+]-99. Hint: apt install clang-99"):
         platforms.need("clang++-99", "clang-99")
+
+
+def test_packages_are_those_that_gradtape_wants():
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    (bounds,) = (d for d in wanted if d.startswith("scipy-openblas32"))
+    assert bounds in platforms.NEEDED
 
 
 def test_the_fast_half_is_there():

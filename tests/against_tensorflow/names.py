@@ -23,6 +23,7 @@ NOT_COMPARED = {
     "print timestamp get_logger": "output, time",
     "make_ndarray make_tensor_proto": "protocol buffers (tests/test_infra.py)",
     "no_gradient": "graphs of TensorFlow 1",
+    "register_tensor_conversion_function": "changes the library for good (tests/test_tensor.py)",
     "experimental.numpy.experimental_enable_numpy_behavior experimental.numpy.finfo": "settings; NumPy's own",
     "random.set_seed random.get_global_generator random.set_global_generator "
     "random.experimental.get_global_generator random.experimental.set_global_generator": "state (tests/test_random.py)",

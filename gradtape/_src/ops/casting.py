@@ -141,10 +141,19 @@ def _within(limit: Any, dtype: dtypes.DType) -> Any:
 # ---- real and imaginary parts, also of real tensors ----
 
 
+def _number(name: str, value: Any) -> Any:
+    x = as_tensor(value)
+    if not x.dtype.is_numeric:
+        raise TypeError(
+            f"{name}: input must be a numeric tensor; got {x.dtype.name}. Hint: tf.cast(x, tf.float32)."
+        )
+    return x
+
+
 @composite("math.real")
 def _real(input: Any, name: str | None = None) -> Any:
     """The real part of each element; a real tensor is returned as it is."""
-    x = as_tensor(input)
+    x = _number("real", input)
     return arithmetic.real(x) if x.dtype.is_complex else x
 
 
@@ -163,7 +172,7 @@ def _imag(input: Any, name: str | None = None) -> Any:
 @composite("math.conj")
 def _conj(x: Any, name: str | None = None) -> Any:
     """The complex conjugate of each element; a real tensor is returned as it is."""
-    x = as_tensor(x)
+    x = _number("conj", x)
     return arithmetic.conj(x) if x.dtype.is_complex else x
 
 

@@ -55,7 +55,7 @@ def _float32(value):
     """`x` as a tensor, which must be float32, as in TensorFlow."""
     x = as_tensor(value) if hasattr(value, "dtype") else as_tensor(value, as_tensor(0.0))
     if x.dtype is not dtypes.float32:
-        raise errors.InvalidArgumentError(
+        raise errors.ArgumentError(
             f"fake_quant: Tensor conversion requested dtype float32 for Tensor with dtype {x.dtype.name}"
         )
     return x

@@ -34,10 +34,9 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
 def _variance(op, input_tensor, axis, keepdims):
     x = as_tensor(input_tensor)
     if not (x.dtype.is_floating or x.dtype.is_complex):
-        error = InvalidArgumentError if x.dtype.is_bool else TypeError
+        error, kind = (TypeError, "integer type") if x.dtype.is_integer else (InvalidArgumentError, "type")
         raise error(
-            f"{op}: Input must be either real or complex. Received integer type {x.dtype}. Hint: tf.cast(x, "
-            f"tf.float32)."
+            f"{op}: Input must be either real or complex. Received {kind} {x.dtype}. Hint: tf.cast(x, tf.float32)."
         )
     if x.dtype.is_complex:
         away = x - reduce_mean(x, axis, True)
