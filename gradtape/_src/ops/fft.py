@@ -36,7 +36,7 @@ fft_of = opaque(
 
 
 def _weights(length, once, twice, dtype):
-    """Factors for the first half of a spectrum: `twice` for elements that have a mirror image in the other half, else `once`."""
+    """Factors for the first half of a spectrum: `twice` for elements with a mirror image in the other half, else `once`."""
     weights = np.full(length // 2 + 1 if length else 0, twice, dtype.as_numpy_dtype)
     weights[:1] = once
     if length % 2 == 0:
