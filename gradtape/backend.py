@@ -161,9 +161,9 @@ _LATE = {
     "gradtape.train.files": "update_state checkpoint_exists=exists",
 }
 _WHERE = {
-    name: (module, there or name)
+    name: (module, attribute or name)
     for module, names in _LATE.items()
-    for name, _, there in (row.partition("=") for row in names.split())
+    for name, _, attribute in (row.partition("=") for row in names.split())
 }
 
 __all__ = [
@@ -184,7 +184,7 @@ def op(name: str) -> Any:
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'gradtape.backend' has no attribute {name!r}")
-    module, there = _WHERE[name]
+    module, attribute = _WHERE[name]
     value: Any = importlib.import_module(module)
-    globals()[name] = value = value if there == "." else getattr(value, there)
+    globals()[name] = value = value if attribute == "." else getattr(value, attribute)
     return value

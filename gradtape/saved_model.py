@@ -135,11 +135,11 @@ def save(
         writer, root, stored = _described(obj, named, folder, by_class=False)
     if stablehlo is not False:
         programs = _programs(obj, signatures)
-        given = stablehlo if isinstance(stablehlo, dict) else {}
+        options_ = stablehlo if isinstance(stablehlo, dict) else {}
         shutil.rmtree(
             os.path.join(folder, _export.FOLDER), ignore_errors=True
         )  # saving replaces an earlier save
-        _export.write(folder, programs, dict.fromkeys(programs, given))
+        _export.write(folder, programs, dict.fromkeys(programs, options_))
     os.makedirs(os.path.join(folder, VARIABLES_DIRECTORY), exist_ok=True)
     content = {"format": _FORMAT, "version": 2, "root": root, "objects": writer.objects, "signatures": stored}
     description = json.dumps(content, indent=1).encode()

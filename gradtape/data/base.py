@@ -206,8 +206,8 @@ class DatasetBase:
         """The option for the order in which threads return elements."""
         inherited = None
         for source in self._inputs:
-            said = source._deterministic()
-            inherited = inherited if said is None else said
+            option = source._deterministic()
+            inherited = inherited if option is None else option
         own = None if self._options is None else self._options.deterministic
         return inherited if own is None else own
 
@@ -325,9 +325,9 @@ class DatasetBase:
 
     def _description(self) -> str:
         """The stages and their arguments, in words."""
-        told = {name: value for name, value in vars(self).items() if isinstance(value, (bool, int, str))}
+        settings = {name: value for name, value in vars(self).items() if isinstance(value, (bool, int, str))}
         function = getattr(getattr(self, "_function", None), "function", None)
         code = getattr(function, "__code__", None)
         inside = [] if code is None else [code.co_code.hex(), repr(code.co_names), code.co_filename]
         inputs = [source._description() for source in self._inputs]
-        return repr([type(self).__name__, sorted(told.items()), repr(self._spec()), inside, inputs])
+        return repr([type(self).__name__, sorted(settings.items()), repr(self._spec()), inside, inputs])

@@ -89,8 +89,8 @@ def map_and_batch(
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Callable[[Any], Any]:
     """A step for `Dataset.apply`: `shuffle`, then `repeat`."""
-    if count is not None and (given := number(count, "shuffle_and_repeat", "count")) < 1 and given != -1:
-        raise invalid(f"shuffle_and_repeat: count must be greater than zero or equal to -1; got {given}.")
+    if count is not None and (repeats := number(count, "shuffle_and_repeat", "count")) < 1 and repeats != -1:
+        raise invalid(f"shuffle_and_repeat: count must be greater than zero or equal to -1; got {repeats}.")
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 

@@ -246,14 +246,14 @@ def for_elements(
         return [values[0], following, *get()]
 
     init = [number, kind, *get()]
-    told, invariants = ["ag__run", "ag__kind", *names], options.invariants(init)
+    loop_names, invariants = ["ag__run", "ag__kind", *names], options.invariants(init)
     while True:
         try:
-            state = control.loop(init, told, lambda values: values[1] >= 0, step, invariants=invariants)
+            state = control.loop(init, loop_names, lambda values: values[1] >= 0, step, invariants=invariants)
             break
         except ShapeVaries as e:
             # As in TensorFlow, loops over datasets find the sizes that vary by themselves.
-            invariants = _relaxed(invariants or [None] * len(init), told, init, e)
+            invariants = _relaxed(invariants or [None] * len(init), loop_names, init, e)
             put(init[2:])
     put(state[2:])
 

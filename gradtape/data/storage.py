@@ -47,10 +47,10 @@ def _describe(structure: Any) -> Any:
     kind = type(structure).__name__
     if isinstance(structure, TensorSpec) or kind in ("RaggedTensorSpec", "SparseTensorSpec"):
         sizes = None if structure.shape.rank is None else list(structure.shape)
-        said = {"dtype": structure.dtype.name, "shape": sizes}
+        description = {"dtype": structure.dtype.name, "shape": sizes}
         if kind == "RaggedTensorSpec":
-            said |= {"ragged_rank": structure.ragged_rank, "splits": structure.row_splits_dtype.name}
-        return said if isinstance(structure, TensorSpec) else said | {"kind": kind}
+            description |= {"ragged_rank": structure.ragged_rank, "splits": structure.row_splits_dtype.name}
+        return description if isinstance(structure, TensorSpec) else description | {"kind": kind}
     raise NotImplementedError(f"save: elements with parts like {structure!r} cannot be written.")
 
 

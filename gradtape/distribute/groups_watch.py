@@ -276,11 +276,11 @@ class Watch:
             )  # fmt: skip
         if self.lost and not self._missing:  # worker 0 has reported missing workers, and is then gone, too
             raise self.error(0)
-        who = self._missing or [0]
+        missing = self._missing or [0]
         raise errors.DeadlineExceededError(
             None, None,
-            f"MultiWorkerMirroredStrategy: {self.names(who)} {'has' if len(who) == 1 else 'have'} not connected within "
-            f"{self.timeout:g} s; {len(self.addresses)} workers are expected.{self._hint}",
+            f"MultiWorkerMirroredStrategy: {self.names(missing)} {'has' if len(missing) == 1 else 'have'} not connected "
+            f"within {self.timeout:g} s; {len(self.addresses)} workers are expected.{self._hint}",
         )  # fmt: skip
 
     _hint = " Hint: CommunicationOptions(timeout_seconds=) or GRADTAPE_COLLECTIVE_TIMEOUT sets the time."
@@ -377,8 +377,8 @@ class Watch:
                 ranks_by_how.setdefault(how, []).append(rank)
         if len(ranks_by_how) > 1:
             ranks_by_how.pop("left", None)  # they have heard of the failure earlier, and ended
-        said = "; ".join(f"{self.names(ranks)} {words[how]}" for how, ranks in ranks_by_how.items())
-        text = f"{what or 'MultiWorkerMirroredStrategy'}: {said or 'a worker is gone'}"
+        reasons = "; ".join(f"{self.names(ranks)} {words[how]}" for how, ranks in ranks_by_how.items())
+        text = f"{what or 'MultiWorkerMirroredStrategy'}: {reasons or 'a worker is gone'}"
         if cause:
             text += f" ({cause})"
         return errors.UnavailableError(
@@ -399,11 +399,11 @@ class Watch:
             return self.error(at, what)
         ranks = self._late.get(at)
         if ranks is None:
-            said = f"{self.name(0)} does not answer"
+            reason = f"{self.name(0)} does not answer"
         elif ranks:
-            said = f"{self.names(ranks)} {'has' if len(ranks) == 1 else 'have'} not joined it"
+            reason = f"{self.names(ranks)} {'has' if len(ranks) == 1 else 'have'} not joined it"
         else:
-            said = "all workers have joined, but the exchange does not end: the network may be the cause"
+            reason = "all workers have joined, but the exchange does not end: the network may be the cause"
         return errors.DeadlineExceededError(
-            None, None, f"{what}: after {self.timeout:g} s {said}.{self._hint}"
+            None, None, f"{what}: after {self.timeout:g} s {reason}.{self._hint}"
         )

@@ -263,8 +263,8 @@ class RowPartition:
         check_flag(validate)
         if nvals is None and nrows is None:
             raise ValueError("Either (or both) of nvals and nrows must be specified")
-        given = [v for v in (uniform_row_length, nvals, nrows) if isinstance(v, (tf.Tensor, np.ndarray))]
-        hint = next((dtypes.as_dtype(v.dtype) for v in given), dtype_hint) if dtype is None else dtype
+        arrays = [v for v in (uniform_row_length, nvals, nrows) if isinstance(v, (tf.Tensor, np.ndarray))]
+        hint = next((dtypes.as_dtype(v.dtype) for v in arrays), dtype_hint) if dtype is None else dtype
         length: Any
         values: Any
         count: Any

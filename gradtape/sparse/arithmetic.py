@@ -42,8 +42,8 @@ def _at_places(x: SparseTensor, y: Any) -> Any:
     if y.ndim == 0:
         return y
     sizes = sizes_of(x)
-    mine = sizes[len(sizes) - y.ndim :]
-    if y.ndim > len(sizes) or any(d not in (1, n) for d, n in zip(y.shape, mine, strict=True)):
+    aligned = sizes[len(sizes) - y.ndim :]
+    if y.ndim > len(sizes) or any(d not in (1, n) for d, n in zip(y.shape, aligned, strict=True)):
         raise InvalidArgumentError(
             "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: "
             f"{sizes} vs. {y.shape.as_list()}"
@@ -92,17 +92,17 @@ def _want_alike(op: str, a: SparseTensor, b: SparseTensor) -> list[int]:
             f"cannot compute {op} as input #4(zero-based) was expected to be a {a.dtype.name} tensor but is a "
             f"{b.dtype.name} tensor"
         )
-    mine, theirs = sizes_of(a), sizes_of(b)
-    if len(mine) != len(theirs):
+    a_sizes, b_sizes = sizes_of(a), sizes_of(b)
+    if len(a_sizes) != len(b_sizes):
         raise InvalidArgumentError(
-            f"{op}: Input indices must have the same dimension, got {len(mine)} and {len(theirs)}"
+            f"{op}: Input indices must have the same dimension, got {len(a_sizes)} and {len(b_sizes)}"
         )
-    for axis, (m, n) in enumerate(zip(mine, theirs, strict=True)):
+    for axis, (m, n) in enumerate(zip(a_sizes, b_sizes, strict=True)):
         if m != n:
             raise InvalidArgumentError(
                 f"{op}: Operands' shapes do not match: got {m} and {n} for dimension {axis}"
             )
-    return mine
+    return a_sizes
 
 
 def add(a: Any, b: Any, threshold: Any = 0) -> Any:

@@ -244,11 +244,11 @@ def split(sp_input: Any = None, num_split: Any = None, axis: Any = None, name: s
             "split: Input num_split should be between 1 and the splitting dimension size "
             f"({sizes[at]}), got {n}"
         )
-    places, out, done = places_of(x), [], 0
+    places, out, start = places_of(x), [], 0
     for k in range(n):
         begin, length = np.zeros(len(sizes), np.int64), np.array(sizes)
-        begin[at], length[at] = done, sizes[at] // n + (k < sizes[at] % n)
-        done += length[at]
+        begin[at], length[at] = start, sizes[at] // n + (k < sizes[at] % n)
+        start += length[at]
         out.append(_cut(x, places, begin, length))
     return out
 

@@ -41,9 +41,9 @@ def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse:
             raise InvalidArgumentError(
                 f"{op}: Invalid reduction dimension {a}, for input with {rank} dimensions."
             )
-    gone = {int(a) % rank for a in axes}
-    remaining = [d for d in range(rank) if d not in gone]
-    inner, outer = [sizes[d] for d in remaining], [1 if d in gone else n for d, n in enumerate(sizes)]
+    reduced_axes = {int(a) % rank for a in axes}
+    remaining = [d for d in range(rank) if d not in reduced_axes]
+    inner, outer = [sizes[d] for d in remaining], [1 if d in reduced_axes else n for d, n in enumerate(sizes)]
     shape = outer if keepdims else inner
     check_inside(op, places, sizes)
     keys = keys_of(places[:, remaining], inner) if remaining else np.zeros(len(places), np.int64)
@@ -59,7 +59,7 @@ def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse:
         return reshape(unsorted_segment_sum(values, keys[first], n), shape)
     if keepdims:
         new = places[first].copy()
-        new[:, sorted(gone)] = 0
+        new[:, sorted(reduced_axes)] = 0
     else:
         new = places[first][:, remaining]
     return make_sparse(new, values, shape)

@@ -56,10 +56,10 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
 
 def _encoding(encoding: Any, op: str) -> bool:
     """Whether strings are UTF-8, rather than plain bytes."""
-    said = bytes_of(encoding).decode()
-    if said.lower() not in ("", "utf-8"):
-        raise InvalidArgumentError(f"only utf-8 or '' (no encoding) is supported, received {said} [Op:{op}]")
-    return bool(said)
+    name_ = bytes_of(encoding).decode()
+    if name_.lower() not in ("", "utf-8"):
+        raise InvalidArgumentError(f"only utf-8 or '' (no encoding) is supported, received {name_} [Op:{op}]")
+    return bool(name_)
 
 
 @one_call

@@ -29,8 +29,8 @@ _UNKNOWN = 0xFFFD
 def _decoder(
     encoding: Any, errors: Any, replacement_char: int, controls: bool, op: str
 ) -> Callable[[bytes], tuple[list[int], list[int]]]:
-    codec, way = coding.codec(encoding, op), coding.check(errors, replacement_char, op)
-    return lambda s: coding.characters(s, codec, way, replacement_char, controls)
+    codec, policy = coding.codec(encoding, op), coding.check(errors, replacement_char, op)
+    return lambda s: coding.characters(s, codec, policy, replacement_char, controls)
 
 
 def _decoding(name: str, op: str, offsets: bool, doc: str) -> Callable:
@@ -157,10 +157,10 @@ def unicode_encode(
     """
     op = "UnicodeEncode"
     codec = coding.codec(one_of(output_encoding, coding.OUTPUTS, "output_encoding", op), op)
-    way = coding.check(errors, replacement_char, op)
+    policy = coding.check(errors, replacement_char, op)
 
     def encode(codes: list[int]) -> bytes:
-        return coding.encoded(codes, codec, way, replacement_char)
+        return coding.encoded(codes, codec, policy, replacement_char)
 
     if is_ragged(input):
         if input.ragged_rank > 1 or len(input.flat_values.shape) > 1:

@@ -141,8 +141,8 @@ def diag_indices(n: int, ndim: int = 2) -> Any:
 def ix_(*args: Any) -> list[Any]:
     """Open mesh: index arrays that select the cross product of the given indices."""
     out = []
-    for i, given in enumerate(args):
-        a = array(given)
+    for i, indices in enumerate(args):
+        a = array(indices)
         a = tf.where(a)[:, 0] if a.dtype == tf.bool else a
         out.append(tf.reshape(a, [-1 if j == i else 1 for j in range(len(args))]))
     return out

@@ -165,7 +165,7 @@ def test_a_broken_file_is_noticed(tmp_path):
     with pytest.raises(tf.errors.DataLossError, match="corrupted record at 0"):
         list(Dataset.load(str(tmp_path)))
     (tmp_path / "dataset.json").write_text('{"format": "gradtape elements 2", "element": 5, "files": {}}')
-    with pytest.raises(tf.errors.DataLossError, match="no saved dataset"):
+    with pytest.raises(tf.errors.DataLossError, match="not a dataset saved by gradtape"):
         Dataset.load(str(tmp_path))
     with pytest.raises(tf.errors.NotFoundError):
         Dataset.load(str(tmp_path / "none"))

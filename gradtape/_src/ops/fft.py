@@ -36,7 +36,7 @@ fft_of = opaque(
 
 
 def _weights(length, once, twice, dtype):
-    """A factor for each element of the first half of a spectrum: 1 or 2, the number of elements of the whole that it is."""
+    """Factors for the first half of a spectrum: `twice` for elements with a mirror image in the other half, else `once`."""
     weights = np.full(length // 2 + 1 if length else 0, twice, dtype.as_numpy_dtype)
     weights[:1] = once
     if length % 2 == 0:

@@ -305,7 +305,7 @@ def _dilated(op, value, filters, strides, padding, data_format, dilations):
 
 @composite("nn.dilation2d")
 def dilation2d(input, filters, strides, padding, data_format, dilations, name=None):
-    """Greyscale dilation: the largest sum of a pixel and the filter element above it, per window and channel.
+    """Greyscale dilation: the largest sum of a pixel and its filter element, for each window and channel.
 
     Args:
       filters: `[height, width, channels]`.
@@ -317,6 +317,6 @@ def dilation2d(input, filters, strides, padding, data_format, dilations, name=No
 
 @composite("nn.erosion2d")
 def erosion2d(value, filters, strides, padding, data_format, dilations, name=None):
-    """Greyscale erosion: the smallest difference of a pixel and the filter element above it."""
+    """Greyscale erosion: the smallest difference of a pixel and its filter element, for each window and channel."""
     x, f = as_tensors(value, filters)
     return -_dilated("erosion2d", -x, reverse(f, [0, 1]), strides, padding, data_format, dilations)
