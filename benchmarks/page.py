@@ -92,7 +92,7 @@ def _about(results: dict[str, Any]) -> str:
 def _compared(
     part: dict[str, Any], metric: str
 ) -> list[tuple[str, str, str, str, report.Ratio, report.Ratio | None]]:
-    """Case, our best, the best peer and its figure, best peer / ours, and the same for eager modes."""
+    """A table: case, our best, the best peer and its figure, best peer / ours, and the same for eager modes."""
     rows = []
     for name, cells in part["cases"].items():
         ours = report.best(cells, metric, "gradtape")

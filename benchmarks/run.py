@@ -62,7 +62,7 @@ PARTS = {
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on besides the code."""
+    """The machine and the versions on which the figures depend."""
     name = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo") as f:

@@ -48,7 +48,7 @@ def place_of(path: Path) -> str:
 
 
 def gather(page: Page) -> None:
-    """Puts a page into the folder that Sphinx reads, and with it the files that it links to."""
+    """Copies a page, and the files that it links to, into the folder that Sphinx reads."""
     own_place = place_of(page.path)
 
     def placed(target: str, anchor: str) -> str:
@@ -56,7 +56,7 @@ def gather(page: Page) -> None:
         if not file.exists():
             raise PageError(f"{page.name} links to {target}, which is not there")
         there = place_of(file)
-        if there.startswith("files/") and file.suffix == ".md":  # not a page: it is read where it lies
+        if there.startswith("files/") and file.suffix == ".md":  # not a page of the site
             return f"{REPOSITORY}/{file.relative_to(ROOT).as_posix()}{anchor}"
         if there.startswith("files/") and file.is_file():
             copy = SOURCE / there
@@ -79,7 +79,7 @@ def gather(page: Page) -> None:
 
 
 def fill(page: Path, name: str, text: str) -> None:
-    """Puts text where a page has a mark for it, `<!-- name -->`."""
+    """Replaces a mark `<!-- name -->` in a page by text."""
     page.write_text(page.read_text().replace(f"<!-- {name} -->", text))
 
 

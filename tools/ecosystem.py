@@ -40,7 +40,7 @@ PLACE = ROOT / "tests" / "ecosystem"
 RESULTS = PLACE / "results.json"
 PAGE = ROOT / "docs" / "ecosystem.md"
 TOOLS = ("pytest", "pytest-timeout", "numpy", "scipy-openblas32")
-# What TensorFlow brings along, and packages that need it take for granted.
+# Dependencies of TensorFlow that packages use without declaring them.
 BROUGHT = (
     "absl-py", "gast", "h5py", "keras>=3.15,<3.17", "ml-dtypes", "opt-einsum", "packaging", "protobuf", "requests", "six",
     "termcolor", "typing-extensions", "wrapt",
@@ -103,7 +103,7 @@ def environment(package: dict[str, Any]) -> Path:
 
 
 def _install_without(python: Path, pip: Any, package: dict[str, Any]) -> list[str]:
-    """Installs the package and its `bare` ones, each alone; what else all of them need."""
+    """Installs the package and its `bare` ones without dependencies; returns the requirements of all of them."""
     bare = package.get("bare", ())
     left_out = {_plain(name) for name in (*package.get("without", ()), *bare)}
     needed = []
@@ -137,7 +137,7 @@ def files(package: dict[str, Any], site: Path) -> list[Path]:
 
 @functools.cache
 def _version(library: str) -> str:
-    """What the results on a library depend on: the code of this folder, or TensorFlow's version."""
+    """The version of a library, for the cache of results: a hash of this folder's code, or TensorFlow's version."""
     if library == "tensorflow":
         return " ".join(p.name for p in (PARITY / "lib").glob("python*/site-packages/tensorflow*.dist-info"))
     code = hashlib.sha256()
@@ -148,7 +148,7 @@ def _version(library: str) -> str:
 
 
 def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Namespace) -> dict[str, Any]:
-    """One file of tests on one library: how each case ended, and seconds; of before, if nothing changed."""
+    """Runs one file of tests on one library: the outcome of each case, and seconds; cached if nothing changed."""
     place = HOME / package["name"]
     ours = path.parent == PLACE / "drivers"
     sample = {} if ours else package.get("sample", {})
@@ -225,7 +225,7 @@ def _watched(process: subprocess.Popen[bytes], name: str, cases: Path, seconds: 
 
 
 def _cases(lines: Path, ended: str) -> dict[str, str]:
-    """How each case ended: its first failure, or its last word; the one within which a process died, as that did."""
+    """The outcome of each case: its first failure or its last outcome; for the one that ended a process, how it ended."""
     cases: dict[str, str] = {}
     for line in lines.read_text().splitlines() if lines.exists() else ():
         nodeid, how = json.loads(line)
@@ -244,7 +244,7 @@ def _site(package: dict[str, Any]) -> Path:
 
 @contextlib.contextmanager
 def alone(package: dict[str, Any]) -> Iterator[None]:
-    """Ends the program if another one is at work on the package: they would write the same files."""
+    """Exits if another process is working on the package: both would write the same files."""
     place = HOME / package["name"]
     place.mkdir(parents=True, exist_ok=True)
     with (place / "lock").open("w") as lock:
@@ -256,7 +256,7 @@ def alone(package: dict[str, Any]) -> Iterator[None]:
 
 
 def measured(package: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
-    """A package on both libraries: figures, and what fails here only."""
+    """Runs a package on both libraries: figures, and the cases that fail on gradtape only."""
     environment(package)
     both = [library for library in LIBRARIES if library == "gradtape" or (PARITY / "bin" / "python").exists()]
     passed = dict.fromkeys(LIBRARIES, 0)
@@ -307,7 +307,7 @@ depends on that less.
 
 
 def page() -> str:
-    """docs/ecosystem.md, of the files of packages and the results."""
+    """The text of docs/ecosystem.md, from the descriptions of packages and the results."""
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     rows, notes = [], []
     for package in packages([]):
@@ -349,11 +349,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="packages; all of them if none is named")
     parser.add_argument(
-        "--page", action="store_true", help="write docs/ecosystem.md of the figures there are"
+        "--page", action="store_true", help="only write docs/ecosystem.md, from the stored figures"
     )
-    parser.add_argument(
-        "--again", action="store_true", help="run what is kept of earlier runs too, on both sides"
-    )
+    parser.add_argument("--again", action="store_true", help="ignore the cached results, of both libraries")
     parser.add_argument("--seconds", type=_seconds, default=1800, help="the limit of a file (%(default)s)")
     parser.add_argument("--timeout", type=_seconds, default=300, help="the limit of a case (%(default)s)")
     asked = parser.parse_args()

@@ -42,7 +42,7 @@ def summaries(log: str) -> list[str]:
 
 
 def run(command: list[str], log: Path) -> tuple[bool, str]:
-    """Whether the command went well, and a line about it."""
+    """Whether the command succeeded, and a line about it."""
     start = time.monotonic()
     with log.open("w") as out:
         code = subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT).returncode
@@ -54,11 +54,11 @@ def run(command: list[str], log: Path) -> tuple[bool, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tests", nargs="*", help="arguments of pytest; by default, all of `make test`")
+    parser.add_argument("--runs", type=int, default=10, help="number of runs (%(default)s)")
     parser.add_argument(
-        "tests", nargs="*", help="what pytest is given; the whole of `make test` if nothing is"
+        "--busy", type=int, default=2, help="busy processes during every second run (%(default)s)"
     )
-    parser.add_argument("--runs", type=int, default=10, help="how many (%(default)s)")
-    parser.add_argument("--busy", type=int, default=2, help="processes beside every second run (%(default)s)")
     asked = parser.parse_args()
     some = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *asked.tests]
     command = some if asked.tests else ["make", "test"]
