@@ -20,7 +20,7 @@ from gradtape._src.ops.table import BOOL, COMPLEX, FLOAT, INT, TABLE, elementwis
 
 @pytest.fixture
 def table():
-    """The table, which afterwards is as before."""
+    """The op table, restored after the test."""
     before = dict(TABLE)
     yield TABLE
     TABLE.clear()

@@ -27,7 +27,7 @@ def masked():
 
 @pytest.fixture
 def register():
-    """Registers targets for the time of a test."""
+    """Registers dispatch targets for the duration of a test."""
     done = []
 
     def add(decorator, target):

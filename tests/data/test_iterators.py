@@ -103,7 +103,7 @@ def test_a_loop_that_is_left_and_another_pass():
             break
     assert [int(x) for x in ds] == [0, 1, 2, 3, 4]
     assert begun == [0, 1]
-    iter(ds.repeat())  # the generator begins when an element is asked for
+    iter(ds.repeat())  # the generator starts when an element is requested
     assert begun == [0, 1]
 
 

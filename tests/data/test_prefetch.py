@@ -288,7 +288,7 @@ def test_interrupts_reach_the_consumer():
         "    next(it)\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted', flush=True)\n"
-        "    os._exit(0)\n"  # how Python ends meanwhile is the test before this one
+        "    os._exit(0)\n"  # the test before this one covers the end of Python
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("interrupted\n", "")

@@ -1,4 +1,4 @@
-"""Where elements come from: tensors, rows, ranges, generators; what they look like."""
+"""Sources of elements: tensors, rows, ranges, generators; and their specs."""
 
 import collections
 

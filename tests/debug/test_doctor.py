@@ -332,7 +332,7 @@ def test_info():
 
 
 def test_values_that_do_not_come_back(tmp_path):
-    """Actions that are drawn, numbers that are stored, averages that are tracked: their gradients are never requested."""
+    """Sampled actions, stored numbers, moving averages: nobody requests their gradients."""
     program = """
 ema = tf.Variable(0.0, trainable=False)
 def run(env, policy, x, losses):

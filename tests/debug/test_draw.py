@@ -226,11 +226,11 @@ def test_hover_click_zoom_drag_and_search(tmp_path):
     hovered, left, clicked, up, down, faded, *places, after, found = told
     (_, _, before), (x, _, zoomed), (dragged, _, _) = (map(float, places[i : i + 3]) for i in (0, 3, 6))
     assert (hovered, left) == ("matmul", "4 operations 2 sources")
-    # The kernel and x lead to it, tanh and sum follow; exp and the edge to it are not on the way.
+    # The kernel and x lead to it, tanh and sum follow it; exp and its edge are not on these paths.
     assert (clicked, up, down, faded) == ("matmul", "2", "2", "2")
     assert zoomed > 1.5 * before
     assert dragged - x == pytest.approx(30)
-    assert (after, found) == ("matmul", "1")  # a drag is no click
+    assert (after, found) == ("matmul", "1")  # a drag does not count as a click
 
 
 def test_screenshot_shows_boxes(tmp_path):

@@ -1,4 +1,4 @@
-"""What notebooks show: well-formed HTML that says what the text says, and nothing imported before it is requested."""
+"""What notebooks show: well-formed HTML with the same content as the text; nothing is imported before it is needed."""
 
 import copy
 import pickle
@@ -205,7 +205,7 @@ def test_drawing_is_text_and_a_picture():
     assert repr(drawing).startswith("<drawing of 4 operations, 1 source;")
     html = drawing._repr_html_()
     Shown(html)
-    assert not re.search("https?://|<link|@import|url\\(", html)  # it asks for nothing
+    assert not re.search("https?://|<link|@import|url\\(", html)  # it loads nothing from elsewhere
     assert 'id="' not in html  # a notebook has many drawings
     for same in (copy.copy(drawing), pickle.loads(pickle.dumps(drawing))):
         assert same == drawing and repr(same) == repr(drawing)

@@ -355,7 +355,7 @@ def test_wrong_options():
         y = x * x
     with pytest.raises(ValueError, match="Unknown value for unconnected_gradients: 'both'"):
         tape.jacobian(y, x, unconnected_gradients="both")
-    np.testing.assert_array_equal(tape.jacobian(y, x), 2.0)  # the tape is not used up by the mistake
+    np.testing.assert_array_equal(tape.jacobian(y, x), 2.0)  # the failed call has not used up the tape
 
 
 def test_wrong_sources():

@@ -23,7 +23,7 @@ def test_with_it_the_value_comes_from_where_it_came_from():
         z.assign(x * x)
         y = z * 2
     assert float(tape.gradient(y, x)) == 12
-    assert tape.gradient(y, z) is None  # what z held at the beginning does not matter
+    assert tape.gradient(y, z) is None  # the initial value of z is overwritten
     assert float(z) == 9
 
 

@@ -272,7 +272,7 @@ def test_nested_three_deep():
 
 
 def test_nested_with_ops_that_have_no_rule():
-    """Rows of rows: what runs as a loop runs as one loop over both axes."""
+    """Nested maps: an op that runs as a loop runs as one loop over both axes."""
     elems = tf.constant(rng.normal(size=(2, 3, 4)))
     seq = tf.constant(np.sort(rng.normal(size=5)))
 

@@ -20,7 +20,7 @@ TWO = {"worker": ["a:1", "b:1"]}
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch):
-    """Nothing describes a cluster."""
+    """Removes everything that describes a cluster."""
     for name in (
         "TF_CONFIG",
         "OMPI_COMM_WORLD_SIZE",
@@ -186,7 +186,7 @@ def test_neither_jax_nor_mpi_is_imported_before_a_group_is_made():
 
 
 def test_worker_0_hears_last_that_another_one_is_gone():
-    """Its process may exit on the news; the others, which get the news from it, would report it as the dead one."""
+    """Worker 0 tells the others first: its process may exit as soon as it knows, and they would report it as dead."""
     (only,) = processes.finish(processes.start("told.py", 1))
     assert only.result == {"told": [2, 0], "lost": [[1], [1]]}
 

@@ -1,4 +1,4 @@
-"""Datasets of a strategy: how batches are cut, loops over them in functions, iterators, several processes."""
+"""Datasets of a strategy: how batches are divided, loops over them in functions, iterators, several processes."""
 
 from types import SimpleNamespace
 
@@ -159,7 +159,7 @@ def test_what_is_no_batch(two):
 
 
 def of_process(rank, size, replicas):
-    """A strategy as process `rank` of `size` has it; nothing is exchanged here."""
+    """The strategy of process `rank` of `size`, without exchanges."""
     group = SimpleNamespace(rank=rank, size=size)
     return D.Strategy(devices=[f"/device:CPU:{i}" for i in range(replicas)], group=group)
 
@@ -236,7 +236,7 @@ def test_processes_share_files(files, how, policy):
             [int(x) for x in batch.numpy()] for batch in strategy.experimental_distribute_dataset(batches)
         ]
 
-    # Files 0 and 2, and file 1, in parts of two lines. Process 1 goes on without rows until process 0 has ended.
+    # Files 0 and 2, and file 1, in parts of two lines. Process 1 continues without rows until process 0 is done.
     assert taken(0) == [[0, 1], [2, 20], [21]]
     assert taken(1) == [[10, 11], [12, 13], []]
 

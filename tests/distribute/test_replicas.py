@@ -1,4 +1,4 @@
-"""How replicas run: in turns, together where they must, with what the calling thread has open, and never for ever."""
+"""How replicas run: in turns, meeting in collectives, with the contexts of the calling thread, without hanging."""
 
 import contextlib
 import contextvars
@@ -306,7 +306,7 @@ def test_functions_of_unknown_sizes(two):
 
 
 def test_replicas_meet_in_conditions(two):
-    """Gradient accumulation as people write it, with a step every third time."""
+    """Gradient accumulation, with a step every third time."""
     with two.scope():
         w, count = tf.Variable(1.0), tf.Variable(0)
         total = tf.Variable(0.0, aggregation=tf.VariableAggregation.SUM)

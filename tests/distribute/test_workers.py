@@ -102,7 +102,7 @@ KEYS = [
 @pytest.mark.parametrize("key", KEYS)
 def test_training_has_the_numbers_of_one_process(workers, alone, key):
     for w in workers:
-        assert json.dumps(w[key]) == json.dumps(workers[0][key])  # all workers have the very same
+        assert json.dumps(w[key]) == json.dumps(workers[0][key])  # equal in all workers
         if isinstance(alone[key], dict):
             assert sorted(w[key]) == sorted(alone[key])
             for name, values in alone[key].items():

@@ -1,6 +1,6 @@
 """Iterations of traced loops: values carried from one to the next, wherever they are stored.
 
-A loop keeps its variables in place, copies short ones and lets long ones change places (core/repeat_program.cpp), so
+A loop keeps its variables in place, copies short ones and swaps long ones (core/repeat_program.cpp), so
 each case runs for values of several sizes and is compared with the same loop over NumPy arrays.
 """
 

@@ -1,8 +1,7 @@
 """The passes between a graph and its program: each keeps the graph well formed and its results.
 
-`check` runs a graph through all of them, looking at what each one promises: verified graphs, steps
-in an order in which they can run, values that live in different places while both are alive,
-results equal to those of the graph applied op by op.
+`check` runs a graph through all of them and checks the guarantees of each: well-formed graphs, steps in a valid order,
+no overlap of values that are alive at the same time, and the same results as the graph applied op by op.
 """
 
 import contextlib
@@ -158,7 +157,7 @@ def check(f, *arrays, limit=None):
     other = [tf.constant(np.flip(a, 0) if a.ndim else a) for a in arrays]
     close(program.run(other), [np.array(t) for t in replay(graph, other)], limit)
     for t, c in zip(first, copies, strict=True):
-        np.testing.assert_array_equal(t, c)  # a later run leaves earlier results alone
+        np.testing.assert_array_equal(t, c)  # a later run does not change earlier results
     for t, a in zip(tensors, arrays, strict=True):
         np.testing.assert_array_equal(t, a)
     return simple
@@ -425,7 +424,7 @@ def _kernels(graph):
 @pytest.mark.parametrize("second", [tf.add, tf.subtract, tf.multiply, tf.divide])
 @pytest.mark.parametrize("first", [tf.add, tf.subtract, tf.multiply, lambda x, y: tf.square(x)])
 def test_two_operations_in_one_loop(first, second, dtype):
-    """A pair gives the bits of its operations, whichever operand the first one is."""
+    """A fused pair gives the same bits as its two operations, whichever operand the first one is."""
     x, y, z = numbers(30, (7, 13), (7, 13), (13,), dtype=dtype)
     for f in (lambda x, y, z: second(first(x, y), z), lambda x, y, z: second(z, first(x, y))):
         graph = trace(f, x, y, z)

@@ -148,7 +148,7 @@ def test_a_column_that_is_read_as_a_row_is_not_in_the_cluster():
 
 
 def test_long_rows_of_elements_of_different_widths():
-    """A row goes through operations in pieces: none may lie over another that was not read yet."""
+    """A row goes through operations in pieces, which must not overwrite others that are still to be read."""
 
     def f(x, y):
         far, near = tf.exp(x) > y, x * y > 0.1

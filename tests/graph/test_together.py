@@ -1,4 +1,4 @@
-"""Clusters that are alike run together, and short updates write over their inputs: the numbers stay the same."""
+"""Equal clusters run together, and short updates overwrite their inputs: results stay the same."""
 
 import threading
 

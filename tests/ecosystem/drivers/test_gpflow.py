@@ -1,6 +1,6 @@
 """GPflow as its users write it: models trained with L-BFGS, Adam, natural gradients and HMC, on a few points.
 
-The numbers are those of TensorFlow 2.21, in float64: what is exact agrees to 1e-8, what an optimiser ends at to 1e-4.
+The numbers are those of TensorFlow 2.21, in float64: exact results agree to 1e-8, those of optimisers to 1e-4.
 """
 
 import gpflow
