@@ -120,7 +120,7 @@ class Peer:
     def ask(self, **command: Any) -> dict[str, Any]:
         """Sends a command and waits for the answer; without one, only waits."""
         assert self._process.stdin and self._process.stdout
-        asked = time.monotonic()
+        begin = time.monotonic()
         try:
             if command:
                 self._process.stdin.write(json.dumps(command) + "\n")
@@ -131,7 +131,7 @@ class Peer:
         except BrokenPipeError:
             line = ""
         finally:
-            self.waited += time.monotonic() - asked
+            self.waited += time.monotonic() - begin
         if line:
             return json.loads(line)
         try:

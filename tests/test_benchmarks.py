@@ -401,7 +401,7 @@ def test_a_run_of_changed_files_is_not_published(bench, monkeypatch, tmp_path, c
     before = (ROOT / "benchmarks" / "results.json").read_bytes()
     with pytest.raises(SystemExit):
         bench.run.main()
-    assert "abc-dirty is none: commit first" in capsys.readouterr().err
+    assert "abc-dirty has changes: commit first" in capsys.readouterr().err
     monkeypatch.setattr(sys, "argv", ["run.py", "limits", "--output", str(tmp_path / "out.json")])
     bench.run.main()
     assert json.loads((tmp_path / "out.json").read_text())["parts"]["limits"]["commit"] == "abc-dirty"

@@ -54,7 +54,7 @@ def gather(page: Page) -> None:
     def placed(target: str, anchor: str) -> str:
         file = (page.path.parent / target).resolve()
         if not file.exists():
-            raise PageError(f"{page.name} links to {target}, which is not there")
+            raise PageError(f"{page.name} links to {target}, which does not exist")
         there = place_of(file)
         if there.startswith("files/") and file.suffix == ".md":  # not a page of the site
             return f"{REPOSITORY}/{file.relative_to(ROOT).as_posix()}{anchor}"
@@ -110,7 +110,7 @@ def main() -> int:
     done = subprocess.run([*command, "-c", str(ROOT / "docs"), str(SOURCE), str(SITE)], cwd=ROOT)
     broken = broken_links(SITE) if done.returncode == 0 else []
     for link in broken:
-        print(f"docs: {link} leads nowhere", file=sys.stderr)
+        print(f"docs: {link} is broken", file=sys.stderr)
     if done.returncode == 0 and not broken:
         print(f"build/docs/index.html, in {time.perf_counter() - start:.0f} s")
     return done.returncode or bool(broken)

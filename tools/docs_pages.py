@@ -201,7 +201,7 @@ def main() -> int:
             except PageError as e:
                 print(e, file=sys.stderr)
                 return 1
-        print(f"{name}: runs, and prints what it says")
+        print(f"{name}: runs, and its output matches")
     return 0
 
 

@@ -71,8 +71,8 @@ def packages(names: list[str]) -> list[dict[str, Any]]:
     for name in names:
         if _plain(name) not in by_name:
             sys.exit(f"ecosystem: there is no package {name!r}; there are {', '.join(by_name)}")
-    asked = {_plain(name) for name in names or by_name}
-    return [package for name, package in by_name.items() if name in asked]
+    chosen = {_plain(name) for name in names or by_name}
+    return [package for name, package in by_name.items() if name in chosen]
 
 
 def _wanted(package: dict[str, Any]) -> str:
@@ -109,10 +109,10 @@ def _install_without(python: Path, pip: Any, package: dict[str, Any]) -> list[st
     needed = []
     for requirement in (package["requirement"], *bare):
         pip("--no-deps", requirement)
-        asked = subprocess.run(
+        listed = subprocess.run(
             [python, "-c", _REQUIRES, _plain(requirement)], capture_output=True, text=True, check=True
         )
-        needed += [inner for inner in asked.stdout.splitlines() if _plain(inner) not in left_out]
+        needed += [inner for inner in listed.stdout.splitlines() if _plain(inner) not in left_out]
     return needed
 
 
@@ -147,7 +147,7 @@ def _version(library: str) -> str:
     return code.hexdigest()
 
 
-def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Namespace) -> dict[str, Any]:
+def ran(library: str, package: dict[str, Any], path: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Runs one file of tests on one library: the outcome of each case, and seconds; cached if nothing changed."""
     place = HOME / package["name"]
     ours = path.parent == PLACE / "drivers"
@@ -162,7 +162,7 @@ def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Names
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     name = f"{library}-{path.relative_to(PLACE if ours else place / 'env').as_posix().replace('/', '.')}"
     file = place / f"{name}.json"
-    if file.exists() and not asked.again:
+    if file.exists() and not options.again:
         result: dict[str, Any] = json.loads(file.read_text())
         if result["key"] == key:
             return result
@@ -172,7 +172,7 @@ def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Names
     command = [
         *(start if library == "gradtape" else [PARITY / "bin" / "python"]), "-m", "pytest", "-q", "-p", "cases", "-p",
         "no:cacheprovider", "-o", "addopts=", "-o", "filterwarnings=",
-        f"--timeout={asked.timeout:g}", f"--rootdir={place}", path,
+        f"--timeout={options.timeout:g}", f"--rootdir={place}", path,
         *(("--noconftest",) if ours else ()),  # ours is for gradtape's own tests
     ]  # fmt: skip
     search = ROOT if library == "gradtape" else _site(package)
@@ -191,7 +191,7 @@ def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Names
         process = subprocess.Popen(
             command, cwd=place, env=clean | settings | environ, stdout=log, stderr=log, start_new_session=True
         )
-        ended = _watched(process, name, cases, asked.seconds)
+        ended = _watched(process, name, cases, options.seconds)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     seconds = time.perf_counter() - begun
@@ -255,7 +255,7 @@ def alone(package: dict[str, Any]) -> Iterator[None]:
         yield
 
 
-def measured(package: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
+def measured(package: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
     """Runs a package on both libraries: figures, and the cases that fail on gradtape only."""
     environment(package)
     both = [library for library in LIBRARIES if library == "gradtape" or (PARITY / "bin" / "python").exists()]
@@ -265,7 +265,7 @@ def measured(package: dict[str, Any], asked: argparse.Namespace) -> dict[str, An
     for path in files(package, _site(package)):
         cases: dict[str, dict[str, str]] = {}
         for library in both:
-            result = ran(library, package, path, asked)
+            result = ran(library, package, path, options)
             cases[library] = result["cases"]
             seconds[library] += result["seconds"]
             processor[library] += result["processor"]
@@ -354,15 +354,15 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="ignore the cached results, of both libraries")
     parser.add_argument("--seconds", type=_seconds, default=1800, help="the limit of a file (%(default)s)")
     parser.add_argument("--timeout", type=_seconds, default=300, help="the limit of a case (%(default)s)")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     failed = 0
-    for package in packages(asked.names):
-        if asked.page or not (_drivers(package) or package.get("tests")):
+    for package in packages(options.names):
+        if options.page or not (_drivers(package) or package.get("tests")):
             continue
         print(package["requirement"], flush=True)
         try:
             with alone(package):
-                result = measured(package, asked)
+                result = measured(package, options)
         except subprocess.CalledProcessError as error:
             print(f"  its environment cannot be made: {error}", flush=True)
             failed += 1

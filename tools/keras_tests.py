@@ -128,8 +128,8 @@ def _read(report: Path) -> dict[str, Any]:
         row["seconds"] += float(case.get("time", 0))
         if bad is not None:
             row["failed"] += 1
-            said = (bad.get("message") or "").strip().split("\n")[0][:200]
-            row.setdefault("failures", {})[".".join(words[depth:])] = said
+            message = (bad.get("message") or "").strip().split("\n")[0][:200]
+            row.setdefault("failures", {})[".".join(words[depth:])] = message
         elif skipped is None:
             row["passed"] += 1
         else:
@@ -158,15 +158,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600, help="the limit for one process (%(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once (%(default)s)")
     parser.add_argument("--resume", action="store_true", help="continue an interrupted run")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     interpreter = python()
     tests = folder_of_keras(interpreter) / "src"
     memory = HOME / "done.json"
-    rows = json.loads(memory.read_text()) if asked.resume and memory.exists() else {}
+    rows = json.loads(memory.read_text()) if options.resume and memory.exists() else {}
     print(f"{KERAS} on gradtape\n{'':64}" + "".join(f"{c:>9}" for c in (*COUNTS, "seconds")), flush=True)
-    with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
-        todo = pieces(tests, asked.parts, rows)
-        jobs = [pool.submit(run_files, interpreter, tests, names, asked.seconds) for names in todo]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        todo = pieces(tests, options.parts, rows)
+        jobs = [pool.submit(run_files, interpreter, tests, names, options.seconds) for names in todo]
         for job in concurrent.futures.as_completed(jobs):
             for name, row in job.result().items():
                 rows[name] = row
@@ -178,7 +178,7 @@ def main() -> int:
     print(_line("all", total))
     ran = total["passed"] + total["failed"] + total["excluded"]
     print(f"{100 * total['passed'] / max(ran, 1):.2f} % of {ran} tests passed ({total['excluded']} excluded)")
-    if not asked.parts:
+    if not options.parts:
         listed = {name: row | {"seconds": round(row["seconds"])} for name, row in sorted(rows.items())}
         total["seconds"] = round(total["seconds"])
         RESULTS.write_text(json.dumps({"keras": KERAS, "files": listed, "all": total}, indent=1) + "\n")

@@ -59,18 +59,18 @@ def main() -> int:
     parser.add_argument(
         "--busy", type=int, default=2, help="busy processes during every second run (%(default)s)"
     )
-    asked = parser.parse_args()
-    some = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *asked.tests]
-    command = some if asked.tests else ["make", "test"]
+    options = parser.parse_args()
+    some = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *options.tests]
+    command = some if options.tests else ["make", "test"]
     LOGS.mkdir(parents=True, exist_ok=True)
     failures = 0
-    for number in range(1, asked.runs + 1):
-        beside = asked.busy if number % 2 == 0 else 0
+    for number in range(1, options.runs + 1):
+        beside = options.busy if number % 2 == 0 else 0
         with busy(beside):
             right, line = run(command, LOGS / f"run-{number}.log")
         failures += not right
         print(f"run {number}{', beside a busy machine' if beside else ''}: {line}", flush=True)
-    print(f"{asked.runs} runs, {asked.runs // 2} of them beside a busy machine: {failures} failures")
+    print(f"{options.runs} runs, {options.runs // 2} of them beside a busy machine: {failures} failures")
     return 1 if failures else 0
 
 

@@ -22,8 +22,8 @@ OLDEST = "2.28"
 
 
 def of_gcc(compiler: str, name: str) -> str:
-    said = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True)
-    return said.stdout.strip()
+    done = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def exported(arguments: list[str], folder: str) -> Path:
@@ -36,10 +36,10 @@ def exported(arguments: list[str], folder: str) -> Path:
 
 def unknown(output: str) -> list[str]:
     """Undefined symbols of the module without a version, which old libraries lack, other than Python's."""
-    said = subprocess.run(
+    done = subprocess.run(
         ["nm", "-D", "--undefined-only", output], capture_output=True, text=True, check=True
     )
-    strong = [line.split()[-1] for line in said.stdout.splitlines() if line.split()[0] == "U"]
+    strong = [line.split()[-1] for line in done.stdout.splitlines() if line.split()[0] == "U"]
     return [name for name in strong if "@" not in name and not re.fullmatch(r"_?Py\w+", name)]
 
 

@@ -218,15 +218,15 @@ def growth(first: Held, last: Held) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--steps", type=int, default=1_000_000)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     steps = {f.__name__: f(Model("Adam" if f is function else "SGD")) for f in FLAVOURS}
     for _ in range(_CACHED):
         steps["retraced"](0)
     model = Model()
     first_loss = float(model.loss())
     steps["eager"] = eager(model)
-    rounds = max(1, asked.steps // _PARTS // sum(FLAVOURS.values()))
-    scale = min(1.0, asked.steps / _PARTS / sum(FLAVOURS.values()))
+    rounds = max(1, options.steps // _PARTS // sum(FLAVOURS.values()))
+    scale = min(1.0, options.steps / _PARTS / sum(FLAVOURS.values()))
     done, start, begun, base = 0, time.monotonic(), time.monotonic(), None
     problems: list[str] = []
     for part in range(_PARTS):

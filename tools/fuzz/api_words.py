@@ -390,11 +390,11 @@ def run(text: str) -> Counter[str]:
             # A callback may call a function that calls the callback again.
             circle = isinstance(e, RecursionError) and "callbacks.recurses" in text
             if not circle and not isinstance(e, (StopIteration, NameError)):
-                said = fault(e)
-                if said:
+                problem = fault(e)
+                if problem:
                     raise Bad(
                         f"{type(e).__name__} from {shown.partition('(')[0][-30:]}",
-                        f"{shown}: {said}",
+                        f"{shown}: {problem}",
                         spoiled=True,
                     ) from e
     _close(words)

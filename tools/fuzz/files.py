@@ -245,7 +245,7 @@ def _load_all(loader: Loader, count: int, stop: float) -> tuple[int, list[tuple[
                     os._exit(1)
             ended = _wait(process, journal)
             lines = journal.read_text().splitlines() if journal.exists() else []
-            bad += [(int(n), said) for n, _, said in (line.partition(" ") for line in lines) if said]
+            bad += [(int(n), problem) for n, _, problem in (line.partition(" ") for line in lines) if problem]
             reached = int(lines[-1].partition(" ")[0]) if lines else done
             if ended != 0:
                 bad.append((reached, ended if isinstance(ended, str) else f"the process ended with {ended}"))
@@ -266,7 +266,7 @@ def _wait(process: int, journal: Path) -> int | str:
         elif time.monotonic() - since > 120:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
-            return "does not come back"
+            return "hangs"
         time.sleep(0.02)
 
 
@@ -291,10 +291,10 @@ def main(argv: list[str] | None = None) -> int:
         return int(problem is not None)
     done, bad = _load_all(loader, options.files, time.monotonic() + options.seconds)
     seen: set[tuple[str, str]] = set()
-    for number, said in bad:
-        kind = (loader.format_of(number).name, said.partition(":")[0])
+    for number, problem in bad:
+        kind = (loader.format_of(number).name, problem.partition(":")[0])
         if kind not in seen:
-            print(f"  file {number}: {kind[0]}: {said}")
+            print(f"  file {number}: {kind[0]}: {problem}")
         seen.add(kind)
     print(f"files: {done} mutated files, {len(formats)} formats, seed {options.seed}, bad: {len(bad)}")
     return int(bool(bad))

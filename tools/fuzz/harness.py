@@ -108,8 +108,8 @@ class _Run:
         """Runs cases [first, last), each once, in new processes after crashes."""
         begun = first
         while first < last and (first == begun or time.monotonic() < self.deadline):
-            ended, said, noted = self._child([str(first), str(last)], first)
-            self._read(said, begun)
+            ended, output, noted = self._child([str(first), str(last)], first)
+            self._read(output, begun)
             number, _, text = noted.partition("\n")
             at = int(number or first)
             with self.lock:
@@ -119,11 +119,11 @@ class _Run:
             if ended == _SPOILED:
                 first = at + 1
                 continue
-            self.note(_Problem(at, text, *_how(ended, said), begun))
+            self.note(_Problem(at, text, *_how(ended, output), begun))
             first = at + 1
 
-    def _read(self, said: str, begun: int) -> None:
-        for line in said.splitlines():
+    def _read(self, output: str, begun: int) -> None:
+        for line in output.splitlines():
             if not line.startswith('{"'):
                 continue
             message = json.loads(line)
@@ -160,11 +160,11 @@ class _Run:
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
             file.write(text)
             file.flush()
-            ended, said, _ = self._child([file.name, str(number)], number)
-        problems = [json.loads(line) for line in said.splitlines() if line.startswith('{"problem"')]
+            ended, output, _ = self._child([file.name, str(number)], number)
+        problems = [json.loads(line) for line in output.splitlines() if line.startswith('{"problem"')]
         if problems:
             return _Problem(number, text, *problems[0]["problem"], number)
-        return None if ended == 0 else _Problem(number, text, *_how(ended, said), number)
+        return None if ended == 0 else _Problem(number, text, *_how(ended, output), number)
 
     def _shrunk(self, problem: _Problem) -> str:
         """A shorter program that fails in the same way. Failures without a crash are shortened in one process."""
@@ -176,8 +176,8 @@ class _Run:
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
             file.write(problem.text)
             file.flush()
-            ended, said, _ = self._child([file.name, f"{problem.number}:{problem.sort}"], problem.number)
-        found = [json.loads(line)["shrunk"] for line in said.splitlines() if line.startswith('{"shrunk"')]
+            ended, output, _ = self._child([file.name, f"{problem.number}:{problem.sort}"], problem.number)
+        found = [json.loads(line)["shrunk"] for line in output.splitlines() if line.startswith('{"shrunk"')]
         text = found[-1] if found else problem.text
         return text if ended == 0 else _shrink(text, problem.sort, sort)
 
@@ -200,8 +200,8 @@ class _Run:
         return int(bad > 0)
 
 
-def _how(ended: int | None, said: str) -> tuple[str, str]:
-    tail = [line for line in said.splitlines() if not line.startswith('{"')][-25:]
+def _how(ended: int | None, output: str) -> tuple[str, str]:
+    tail = [line for line in output.splitlines() if not line.startswith('{"')][-25:]
     how = "hangs" if ended is None else f"signal {-ended}" if ended < 0 else f"exit status {ended}"
     return how, "".join(f"\n    | {line}" for line in tail)
 
@@ -344,13 +344,13 @@ def main(kind: Kind, argv: list[str]) -> int:
     parser.add_argument("--first", type=int, default=0, help="begin there")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once")
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
-    asked = parser.parse_args(argv)
-    if asked.child:
-        return _child_main(kind, asked.seed, asked.child)
-    run = _Run(kind, asked.seed, asked.seconds)
-    first, last = asked.first, asked.first + asked.cases
-    if asked.only is not None:
-        first, last = asked.only, asked.only + 1
+    options = parser.parse_args(argv)
+    if options.child:
+        return _child_main(kind, options.seed, options.child)
+    run = _Run(kind, options.seed, options.seconds)
+    first, last = options.first, options.first + options.cases
+    if options.only is not None:
+        first, last = options.only, options.only + 1
 
     def cuts() -> Iterator[tuple[int, int]]:
         at = first
@@ -369,6 +369,6 @@ def main(kind: Kind, argv: list[str]) -> int:
                 return
             run.chunk(*given)
 
-    with ThreadPoolExecutor(asked.jobs) as pool:
-        list(pool.map(work, range(asked.jobs)))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(work, range(options.jobs)))
     return run.summary()

@@ -165,7 +165,7 @@ class Memory:
         x = tf.random.stateless_uniform([int(size.split()[0])], [1, 2])
         gc.collect()
         _core.release_cached_memory()
-        said = ""
+        message = ""
         limits = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (_vm() + int(left.split()[0]), limits[1]))
         try:
@@ -178,11 +178,11 @@ class Memory:
         ):  # Python's own imports ran out of memory too
             outcome = "refused"
         except Exception as e:
-            outcome, said = type(e).__name__, str(e)[:300]
+            outcome, message = type(e).__name__, str(e)[:300]
         finally:
             resource.setrlimit(resource.RLIMIT_AS, limits)
-        if said:
-            raise Bad(f"{outcome} {said.partition(':')[2][:40]}", said)
+        if message:
+            raise Bad(f"{outcome} {message.partition(':')[2][:40]}", message)
         _whole()
         y = tf.reduce_sum(tf.sort(tf.constant([3.0, 1.0, 2.0])) * tf.constant([1.0, 10.0, 100.0]))
         z = tf.matmul(tf.fill([9, 9], 2.0), tf.ones([9, 9]))

@@ -165,16 +165,16 @@ def _differ(actual: list, expected: list, limit: float, none_is_zero: bool) -> t
         if none_is_zero:
             a = np.zeros_like(e) if a is None and e is not None else a
             e = np.zeros_like(a) if e is None and a is not None else e
-        said = f"number {k} is {_shown(a)}, eager {_shown(e)}"
+        detail = f"number {k} is {_shown(a)}, eager {_shown(e)}"
         if (a is None) != (e is None):
-            return f"{'None' if a is None else 'not None'}", said
+            return f"{'None' if a is None else 'not None'}", detail
         if a is None:
             continue
         if a.shape != e.shape or a.dtype != e.dtype:
             return "type", f"number {k} is {a.dtype}{a.shape}, eager {e.dtype}{e.shape}"
         scale = max(1.0, float(np.abs(e).max(initial=0)))
         if not np.all(np.abs(a - e) <= limit * scale):
-            return "values", said
+            return "values", detail
     return None
 
 
@@ -186,9 +186,9 @@ def _check(way: str, p: _Program, actual: Outcome, expected: Outcome) -> None:
     for what, mine, theirs, free in zip(
         Outcome._fields, actual, expected, (False, False, p.free), strict=True
     ):
-        said = _differ(mine, theirs, p.limit, free)
-        if said:
-            raise Bad(f"{way}: {what}: {said[0]}", said[1])
+        difference = _differ(mine, theirs, p.limit, free)
+        if difference:
+            raise Bad(f"{way}: {what}: {difference[0]}", difference[1])
 
 
 def _check_forward(way: str, p: _Program, run: Callable, expected: Outcome) -> None:
