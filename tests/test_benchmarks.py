@@ -124,7 +124,7 @@ def test_what_fails_or_is_absent_stays_out_of_the_turns(bench):
     assert ("sample", "gradtape") not in log
 
 
-def test_a_quick_run_leaves_out_what_starts_slowly(bench, monkeypatch):
+def test_a_quick_run_leaves_out_modes_that_start_slowly(bench, monkeypatch):
     log = []
     monkeypatch.setattr(bench.peers, "start", lambda names, threads: {n: Peer(n, log) for n in names})
     labels = ("gradtape eager", "torch eager", "torch compile", "tensorflow xla")

@@ -52,7 +52,7 @@ def test_map_traces_once():
         (lambda x: Point(x, 1.0), Point(Spec((), tf.int64), Spec((), tf.float32))),
     ],
 )
-def test_what_functions_return(f, spec):
+def test_results_of_functions(f, spec):
     ds = Dataset.range(4).map(f)
     assert ds.element_spec == spec
     assert len(list(ds)) == len(list(by_element(Dataset.range(4)).map(f))) == 4
@@ -267,7 +267,7 @@ def test_python_functions():
     assert values(ds) == [1, 2, 3]
 
 
-def test_what_users_get_wrong():
+def test_common_mistakes():
     with pytest.raises(AttributeError, match="no attribute 'numpy'"):
         Dataset.range(3).map(lambda x: x.numpy())
     with pytest.raises(InvalidArgument, match="returned None"):

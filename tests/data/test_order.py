@@ -79,7 +79,7 @@ def test_long_shuffle_crosses_chunks():
     assert int((np.arange(1, 200001) * found).sum()) == 2390403251132255
 
 
-def test_the_native_loop_checks_what_it_is_given():
+def test_the_native_loop_checks_its_arguments():
     from gradtape._core import shuffle_indices
 
     numbers, buffer = np.arange(3), np.zeros(2, np.int64)

@@ -44,7 +44,7 @@ def test_boxes_and_edges():
     assert svg.count('class="edge"') == 5
 
 
-def test_only_what_leads_to_the_target():
+def test_only_records_that_lead_to_the_target():
     tape, loss, other, w = recorded()
     svg = tape.draw(loss)
     assert not any("exp" in text for same in boxes(svg).values() for _, text in same)
@@ -53,7 +53,7 @@ def test_only_what_leads_to_the_target():
     assert tape.gradient(loss, w) is not None  # the tape is not used up
 
 
-def test_what_a_box_tells():
+def test_the_text_of_a_box():
     with tf.debug.lines():
         w = tf.Variable([1.0, -3.0], name="weights")
         with tf.GradientTape() as tape:

@@ -24,7 +24,7 @@ def test_kept_by_op():
     assert tape.memory().total == 0
 
 
-def test_total_is_what_the_counters_say(counted_memory):
+def test_total_agrees_with_the_counters(counted_memory):
     x = tf.constant(1.0) * ones(64)
     with tf.GradientTape() as tape:
         tape.watch(x)

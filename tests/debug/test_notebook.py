@@ -68,7 +68,7 @@ def test_large_tensor_is_cut_and_summed_up():
     assert "..." in html.text and len(html.text) < 2000
 
 
-def test_what_is_not_finite_is_said():
+def test_nan_and_infinities_are_counted():
     html = shown(tf.constant([1.0, np.nan, np.inf, -np.inf]))
     assert html.bad == "1 NaN, 2 infinite"
     assert shown(tf.constant([1.0, 2.0])).bad == ""
@@ -223,7 +223,7 @@ def words(text):
     return re.sub(r"\s+", "", text)
 
 
-def test_tables_say_what_the_text_says():
+def test_tables_have_the_content_of_the_text():
     tape, loss, w = recorded()
     unused = tf.Variable(1.0, name="unused")
     f = tf.function(lambda x: tf.tanh(x) * 2.0 + 1.0)

@@ -218,7 +218,7 @@ def test_variables_of_a_function_without_arguments():
         autodiff.jacobian(g, X)
 
 
-def test_only_what_is_asked_for_is_watched():
+def test_only_the_sources_are_watched():
     v = tf.Variable(2.0)
     y, pull = autodiff.vjp(lambda x: x * v, tf.constant(3.0))
     assert pull(tf.constant(1.0)) == 2.0

@@ -103,7 +103,7 @@ def test_a_source_that_is_not_connected_stays_none():
     assert _penalty(False)[3] is None
 
 
-def test_what_stops_gradients_stops_zeros():
+def test_stop_gradient_stops_zeros_too():
     x = _x()
     with tf.GradientTape() as outer:
         outer.watch(x)

@@ -87,7 +87,7 @@ def test_workers_that_exchange_different_things():
         assert "worker 1: all_reduce float32[3] (" in w.result["said"]
 
 
-def test_an_exchange_that_is_interrupted_and_strangers_who_call():
+def test_an_interrupted_exchange_and_connections_of_other_programs():
     first, _ = processes.run("interrupted.py", 2, **PATIENT)
     assert first["first"][0] == "KeyboardInterrupt"
     assert first["second"][0] == "AbortedError" and "start all workers again" in first["second"][1]
@@ -127,7 +127,7 @@ def test_two_workers_with_one_index():
     assert f"worker 2 ({addresses[2]}) has not come" in workers[0].err
 
 
-def test_a_loop_goes_on_from_its_last_checkpoint_with_the_same_losses(tmp_path):
+def test_a_loop_continues_from_its_last_checkpoint_with_the_same_losses(tmp_path):
     whole = losses(processes.start("resumed_loop.py", 2, tmp_path / "whole", **PATIENT), [0, 0])
     assert sorted(whole) == list(range(18))
     first = losses(processes.start("resumed_loop.py", 2, tmp_path / "cut", 0, 10, **PATIENT), [-9, 1])
@@ -136,7 +136,7 @@ def test_a_loop_goes_on_from_its_last_checkpoint_with_the_same_losses(tmp_path):
     assert {**first, **second} == whole
 
 
-def test_fit_goes_on_from_its_backup_with_the_same_losses_and_the_chief_writes_the_files(tmp_path):
+def test_fit_continues_from_its_backup_and_the_chief_writes_the_files(tmp_path):
     (tmp_path / "whole").mkdir()
     (tmp_path / "cut").mkdir()
     whole = losses(processes.start("resumed_keras.py", 2, tmp_path / "whole", **PATIENT), [0, 0])

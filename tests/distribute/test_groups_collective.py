@@ -233,7 +233,7 @@ def test_sparse_gradients_become_dense(group):
         np.testing.assert_array_equal(got, expected)
 
 
-def test_sizes_that_are_not_known(group):
+def test_unknown_sizes(group):
     """A function of unknown sizes is recorded first: nothing is exchanged while trial sizes are traced."""
 
     def replica(rank):
@@ -278,7 +278,7 @@ def test_parts_of_different_lengths_have_their_own_gradients(group):
         at += rank + 1
 
 
-def test_wrong_axis_is_said():
+def test_wrong_axis():
     group = Threads(1)
     with pytest.raises(tf.errors.InvalidArgumentError, match="axis 1 is out of range for a tensor of rank 1"):
         group.run(lambda rank: all_gather(group, [tf.ones([2])], 1))

@@ -140,7 +140,7 @@ def test_next_in_functions(two):
         step(it)
 
 
-def test_what_is_no_batch(two):
+def test_elements_that_are_no_batches(two):
     with pytest.raises(
         ValueError, match=r"an element is no batch that can be cut.*got shapes \[\[\]\].*dataset.batch"
     ):

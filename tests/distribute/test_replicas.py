@@ -74,7 +74,7 @@ def test_one_replica_has_no_thread():
     assert strategy.run(threading.get_ident) == threading.get_ident()
 
 
-def test_what_is_open_holds_in_replicas(two):
+def test_contexts_of_the_caller_hold_in_replicas(two):
     word = contextvars.ContextVar("word", default="none")
     word.set("some")
     made = []
@@ -442,7 +442,7 @@ def test_an_error_of_what_replicas_do_together_shows_who_asked(two):
     assert {"asks", "merge"} <= {entry.name for entry in caught.traceback}
 
 
-def test_replicas_that_do_different_things_are_told_apart(two):
+def test_replicas_that_do_different_things_raise_an_error(two):
     with pytest.raises(
         RuntimeError,
         match=r"replica 0 waits for all_reduce SUM of float32\[\] \(.*test_replicas.py:\d+\); replica 1 has returned",

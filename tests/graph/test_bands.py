@@ -229,7 +229,7 @@ def lowered(f, *shapes):
     return concrete, lower.lowered(concrete.graph_function.graph)
 
 
-def test_what_is_stacked_is_made_in_its_place():
+def test_operands_of_stack_are_computed_in_place():
     start, weights = tf.constant(normal(32, 64)), tf.constant(normal(64, 64) * 0.1)
 
     def f(x):

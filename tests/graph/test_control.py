@@ -353,7 +353,7 @@ def test_random_numbers_are_new_in_each_iteration():
     assert set(f().numpy().tolist()) != set(f().numpy().tolist())
 
 
-def test_what_iterations_kept_is_let_go(counted_memory):
+def test_residuals_of_iterations_are_freed(counted_memory):
     @tf.function
     def f(x):
         return tf.while_loop(lambda i, y: i < 50, lambda i, y: (i + 1, tf.sin(y) * x), (0, x))[1]

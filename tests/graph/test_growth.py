@@ -201,7 +201,7 @@ def test_no_cluster_reaches_over_a_window(monkeypatch):
     assert sum(len(s.nodes) if isinstance(s, fuse.Cluster) else 1 for s in steps) == len(graph.nodes)
 
 
-def test_what_was_simplified_is_not_looked_through_again():
+def test_a_simplified_graph_is_not_simplified_again():
     graph = simplify(_graph(ladder, 20))
     assert graph.simplified and simplify(graph) is graph and simplify(graph, final=True) is graph
     divided = Graph()
@@ -273,7 +273,7 @@ def compiler():
     _core.set_compile(before)
 
 
-def test_long_passes_have_to_come_back_more_often(compiler):
+def test_long_passes_need_more_repetitions(compiler):
     if _core.sightings_needed(0) != 2:
         pytest.skip("GRADTAPE_COMPILE=always")
     needed = [_core.sightings_needed(n) for n in (10, 2_999, 3_000, 10_000, 100_000, 1_000_000)]

@@ -70,7 +70,7 @@ def test_memory_of_made_up_sizes(name):
 
 
 @pytest.mark.parametrize("kind", [MemoryError, RecursionError, AssertionError, KeyboardInterrupt])
-def test_what_is_no_matter_of_sizes_is_not_swallowed(kind, monkeypatch):
+def test_errors_that_have_nothing_to_do_with_sizes_are_raised(kind, monkeypatch):
     """A call with sizes that do not fit is tried with others; a call that fails otherwise is not."""
 
     def fails(*_):

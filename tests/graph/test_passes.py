@@ -211,7 +211,7 @@ def test_equal_ops_with_other_attributes_stay_two():
     assert names(simple).count("sum") == 3
 
 
-def test_dead_code_goes():
+def test_dead_code_is_removed():
     def f(x):
         tf.exp(x) @ x
         return x + 1.0
@@ -300,7 +300,7 @@ def test_mean_of_nothing_is_not_a_number():
         lambda x: tf.broadcast_to(x, [2, 3]),
     ],
 )
-def test_what_does_nothing_goes(f):
+def test_ops_without_effect_are_removed(f):
     assert names(check(f, *numbers(8, (2, 3)))) == []
 
 
@@ -434,7 +434,7 @@ def test_two_operations_in_one_loop(first, second, dtype):
         np.testing.assert_array_equal(out.numpy(), np.asarray(f(x, y, z)))
 
 
-def test_what_is_read_twice_is_no_pair():
+def test_a_value_that_is_read_twice_is_not_fused_into_a_pair():
     (x, y) = numbers(31, (7,), (7,))
 
     def f(x, y):
@@ -485,7 +485,7 @@ def test_complex_numbers_in_a_cluster():
     check(f, *numbers(20, (9, 7), (9, 7)))
 
 
-def test_what_reads_a_tail_is_not_in_its_cluster():
+def test_readers_of_an_epilogue_are_in_another_cluster():
     def f(x):
         y = tf.exp(x)
         return [
@@ -501,7 +501,7 @@ def test_what_reads_a_tail_is_not_in_its_cluster():
 @pytest.mark.parametrize(
     "shape", [*(s for s in SHAPES if len(s) > 1), (3, 8192), (3, 8193), (40, 64), (64, 64)]
 )
-def test_what_reads_a_reduction_of_its_row(shape, dtype):
+def test_ops_that_read_a_reduction_of_their_row(shape, dtype):
     x, scale, other = numbers(27, shape, shape[-1:], shape, dtype=dtype)
 
     def f(x, scale, other):
@@ -737,7 +737,7 @@ def test_equal_effects_are_not_one():
     assert log == ["tick", "tick"]
 
 
-def test_a_callback_may_keep_what_it_is_given():
+def test_a_callback_may_keep_its_arguments():
     kept = []
     graph = Graph()
     x = symbolic(graph.input((4, 4), tf.float32._code))

@@ -143,7 +143,7 @@ def test_options_in_loops_within_loops():
     assert f(tf.constant(2)).numpy().tolist() == [0.0, 0.0, 1.0, 1.0, 2.0]
 
 
-def test_autograph_keeps_what_is_not_known():
+def test_autograph_keeps_unknown_sizes():
     @tf.function(input_signature=[spec([None]), spec(None)])
     def f(x, y):
         while tf.size(x) < 4:
@@ -176,7 +176,7 @@ def test_the_variable_of_an_empty_range():
     assert [[int(v) for v in f(tf.constant(n))] for n in (0, 1, 8)] == [[0, 5, -1], [0, 5, 0], [7, 7, 7]]
 
 
-def test_what_a_loop_was_to_initialize():
+def test_a_variable_first_assigned_in_a_loop():
     @tf.function(input_signature=[spec([None, 2])])
     def f(x):
         for row in x:
@@ -250,7 +250,7 @@ def test_an_array_that_is_returned_in_the_loop():
     assert f(tf.constant([1.0, 2.0])).numpy().tolist() == [2.0, 4.0]
 
 
-def test_elements_may_differ_in_what_is_not_known():
+def test_elements_may_differ_in_unknown_sizes():
     @tf.function(input_signature=[spec([None, 2])])
     def f(x):
         array = tf.TensorArray(tf.float32, size=2)
@@ -305,7 +305,7 @@ def test_an_array_of_any_size_in_a_recurrence():
 # ---- datasets -------------------------------------------------------------------------------------
 
 
-def test_what_grows_over_a_dataset():
+def test_an_array_that_grows_over_a_dataset():
     @tf.function
     def sums(ds):
         array = tf.TensorArray(tf.int64, size=0, dynamic_size=True)

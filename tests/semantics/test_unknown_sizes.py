@@ -91,7 +91,7 @@ def test_signatures_of_methods_and_defaults():
 
 
 @pytest.mark.parametrize("value", [tf.ones([2, 4]), tf.ones([3]), tf.ones([2, 3], tf.int32)])
-def test_what_does_not_fit_a_signature(value):
+def test_arguments_that_do_not_fit_a_signature(value):
     f = tf.function(lambda x: x, input_signature=[spec([None, 3])])
     with pytest.raises(TypeError):
         f(value)

@@ -455,6 +455,6 @@ def test_checkpoint(tmp_path):
     assert fresh.kernel.lengthscales.numpy() == pytest.approx(0.77)
 
 
-def test_wrong_shapes_are_said():
+def test_wrong_shapes():
     with pytest.raises(Exception, match="shape|Shape|dimension"):
         gpflow.models.GPR((X, Y[:5]), gpflow.kernels.RBF()).log_marginal_likelihood()
