@@ -49,7 +49,7 @@ AXES = {
 }  # fmt: skip
 
 
-# ---- programs, in the words that all libraries share ------------------------------------------------
+# ---- programs, written with ops that all libraries have ---------------------------------------------
 
 
 def _tree(terms: list[Any]) -> Any:

@@ -220,6 +220,6 @@ def _us(cells: dict[str, Any], library: str, metric: str) -> str:
 
 
 def _above(cells: dict[str, Any], library: str) -> str:
-    """What `fit` adds to its step."""
+    """The overhead of `fit` over its compiled step."""
     fit, step = (report._figure(cells, library, m) for m in ("fit", "step"))
     return f"{fit['min'] - step['min']:.1f}" if fit and step else "-"

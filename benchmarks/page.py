@@ -62,7 +62,7 @@ _DISTURBED = '"!": other work on the machine disturbed these samples.'
 
 
 def _explained(table: str) -> str:
-    """A table, and below it what "!" means if it is there."""
+    """A table, with an explanation of "!" if it occurs."""
     return f"{table}\n\n{_DISTURBED}" if re.search(r"\d!", table) else table
 
 

@@ -21,7 +21,7 @@ OPTIONS = SimpleNamespace(quick=False, rounds=3, seconds=0.0, workloads=None)
 
 @pytest.fixture(scope="module")
 def bench():
-    """The modules of benchmarks/, which are scripts beside each other."""
+    """The modules of benchmarks/, which import each other as scripts in one folder."""
     path = str(ROOT / "benchmarks")
     sys.path.insert(0, path)
     before = set(sys.modules)
@@ -49,7 +49,7 @@ def bench():
 
 
 class Peer:
-    """Answers like a process of a library; `log` tells who was asked, in order."""
+    """Answers like a process of a library; `log` lists commands and libraries in order."""
 
     version = "1.0"
 
@@ -475,7 +475,7 @@ def test_publishing_writes_page_pictures_and_block(bench, results, tmp_path, cap
     assert "gradtape 30.0 ms, 65.5 MB" in block
 
 
-# ---- what is published ----------------------------------------------------------------------------
+# ---- publishing -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ def test_help_teaches(command, capsys):
 
 
 def complete(line):
-    """What bash offers for a line, with the cursor at its end."""
+    """The completions that bash offers at the end of a line."""
     words = line.split(" ")
     code = (
         f"{script('bash', parser())}\nCOMP_WORDS=({' '.join(w or chr(39) * 2 for w in words)}); "

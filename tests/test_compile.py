@@ -1,4 +1,4 @@
-"""The tape compiles itself: what is recognised, what is not, and that results stay the same."""
+"""Compiled backward passes: which structures are recognised, and that results stay the same."""
 
 import threading
 

@@ -46,7 +46,7 @@ class Maker:
             self.made.append(x)
         return x
 
-    # ---- the words of the calls -------------------------------------------------------------
+    # ---- operands ---------------------------------------------------------------------------
 
     def f(self, *shape: int, lo: float = -2.0, hi: float = 2.0) -> Any:
         """Random numbers of the run's element type, no two of them close to each other."""

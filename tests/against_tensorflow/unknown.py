@@ -1,4 +1,4 @@
-"""Every call inside a function whose sizes are not known, beside TensorFlow. Each library runs in processes of its own:
+"""Every call inside a function of unknown sizes, compared with TensorFlow. Each library runs in its own processes:
 
     for lib in gradtape tensorflow; do python tests/against_tensorflow/unknown.py $lib WORDS $lib.pickle; done
     python tests/against_tensorflow/unknown.py compare gradtape.pickle tensorflow.pickle
@@ -198,10 +198,12 @@ def differences(ours: Seen, theirs: Seen, numbers: bool) -> Iterator[tuple[str, 
     wrong = [a for a, b in zip(ours.shapes, _dims(ours.results), strict=False) if not _is_case(a, b)]
     if wrong:
         yield "false", f"static {wrong}, in truth {_dims(ours.results)}"
-    told = [isinstance(g, tuple) and g and isinstance(g[0], list) for g in (ours.gradients, theirs.gradients)]
-    if told[1]:
+    failed = [
+        isinstance(g, tuple) and g and isinstance(g[0], list) for g in (ours.gradients, theirs.gradients)
+    ]
+    if failed[1]:
         return
-    if told[0]:
+    if failed[0]:
         yield "gradient", str(ours.gradients)
         return
     for d in compare._nested("gradient", "gradient", ours.gradients, theirs.gradients, 2e-4):

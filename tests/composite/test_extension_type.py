@@ -210,7 +210,7 @@ def test_inheritance():
     assert (More([1], [True]) == Masked([1], [True])) is False
 
 
-# ---- comparison, copies, words ---------------------------------------------------------------------------
+# ---- comparison, copies, text ----------------------------------------------------------------------------
 
 
 def test_equality():

@@ -159,7 +159,7 @@ def test_datasets_are_elements():
         Dataset.range(4).window(2).padded_batch(2)
 
 
-# ---- what is known before there are elements --------------------------------------------------------
+# ---- specs without elements -------------------------------------------------------------------------
 
 
 def test_specs_of_results_of_unknown_size():

@@ -166,7 +166,7 @@ def test_concrete_function():
     assert "0x" not in str(f)
 
 
-# ---- tapes, and what is found out about them --------------------------------------------------------------
+# ---- tapes and reports about them -------------------------------------------------------------------------
 
 
 def recorded(steps=1):

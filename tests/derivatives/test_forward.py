@@ -272,7 +272,7 @@ def test_sparse_tangents():
     np.testing.assert_allclose(acc.jvp(y), 2 * table.numpy() * [[0], [1], [0]])
 
 
-# ---- what may go wrong --------------------------------------------------------------------------
+# ---- errors -------------------------------------------------------------------------------------
 
 
 def test_words_of_errors():

@@ -28,7 +28,7 @@ class Worker(NamedTuple):
 
     @property
     def result(self):
-        """What it printed behind the word RESULT, on a line of its own."""
+        """The JSON that it printed after the word RESULT."""
         lines = [line[6:] for line in self.out.splitlines() if line.startswith("RESULT")]
         assert lines, f"status {self.status}\n{self.out}\n{self.err}"
         return json.loads(lines[-1])

@@ -187,8 +187,8 @@ def test_neither_jax_nor_mpi_is_imported_before_a_group_is_made():
 
 def test_worker_0_is_notified_last_of_a_lost_worker():
     """Worker 0 tells the others first: its process may exit as soon as it knows, and they would report it as dead."""
-    (only,) = processes.finish(processes.start("told.py", 1))
-    assert only.result == {"told": [2, 0], "lost": [[1], [1]]}
+    (only,) = processes.finish(processes.start("lost_order.py", 1))
+    assert only.result == {"order": [2, 0], "lost": [[1], [1]]}
 
 
 @pytest.mark.parametrize(("carrier", "n"), [("jax", 2), ("mpi", 3)])

@@ -155,7 +155,7 @@ def test_elements_that_are_no_batches(two):
         two.distribute_datasets_from_function(lambda c: 3)
 
 
-# ---- several processes: what each of them takes ----------------------------------------------------------------
+# ---- several processes: the share of each ----------------------------------------------------------------------
 
 
 def of_process(rank, size, replicas):

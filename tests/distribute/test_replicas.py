@@ -26,7 +26,7 @@ def local(value):
     return [np.asarray(x).tolist() for x in parts]
 
 
-# ---- what a replica knows ---------------------------------------------------------------------------------
+# ---- the replica context ----------------------------------------------------------------------------------
 
 
 def test_each_replica_has_its_number_and_device(three):
@@ -404,7 +404,7 @@ def test_where_replicas_cannot_meet(two):
         tf.function(lambda c: two.run(lambda: tf.cond(c, fails, lambda: None)))(yes)
 
 
-# ---- what goes wrong ----------------------------------------------------------------------------------------
+# ---- errors -------------------------------------------------------------------------------------------------
 
 
 def only(r):

@@ -31,7 +31,7 @@ def shapes(tensors):
     return [None if t.shape.rank is None else t.shape.as_list() for t in tensors]
 
 
-# ---- what a trace says of itself ----------------------------------------------------------------
+# ---- properties of a trace ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [3, None])

@@ -21,7 +21,7 @@ def shapes_seen(f, *specs):
     return seen
 
 
-# ---- what is known --------------------------------------------------------------------------------
+# ---- known sizes ----------------------------------------------------------------------------------
 
 
 def test_set_shape():
@@ -137,7 +137,7 @@ def test_lists_of_tensors_are_converted_to_the_given_type():
     assert tf.convert_to_tensor([tf.constant(1.5)], tf.int32).numpy().tolist() == [1]
 
 
-# ---- what is wrong --------------------------------------------------------------------------------
+# ---- errors ---------------------------------------------------------------------------------------
 
 vector, matrix = spec([None]), spec([None, 2])
 WRONG = {

@@ -199,7 +199,7 @@ def test_forward_mode(loss):
         )
 
 
-# ---- what does not depend -------------------------------------------------------------------------
+# ---- unconnected sources --------------------------------------------------------------------------
 
 
 def test_a_second_derivative_that_does_not_depend():

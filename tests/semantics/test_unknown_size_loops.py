@@ -13,7 +13,7 @@ set_options = tf.autograph.experimental.set_loop_options
 
 @pytest.fixture(autouse=True)
 def _nothing_runs_eagerly(caplog):
-    """A function that falls back to its Python code gives right results, too; the log tells."""
+    """Checks the log, because a function that falls back to its Python code gives right results too."""
     with caplog.at_level(logging.INFO, "gradtape"):
         yield
     assert "eagerly" not in caplog.text
@@ -158,7 +158,7 @@ def test_autograph_keeps_unknown_sizes():
         assert [s.numpy().tolist() for s in shapes] == [[-1], [-2]]
 
 
-# ---- what is left after no iteration --------------------------------------------------------------
+# ---- loops without iterations ---------------------------------------------------------------------
 
 
 def test_the_variable_of_an_empty_range():
@@ -505,7 +505,7 @@ def test_gradients_without_a_tape():
         assert unconnected
 
 
-# ---- what is wrong --------------------------------------------------------------------------------
+# ---- errors ---------------------------------------------------------------------------------------
 
 
 def _grows(n):
@@ -583,8 +583,8 @@ def test_statements_that_are_wrong(function):
     error, text = STATEMENTS[function]
     with pytest.raises(error, match=text) as caught:
         tf.function(function)(tf.constant(2))
-    told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
-    assert "test_unknown_size_loops.py" in told and function.__name__ in told
+    message = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    assert "test_unknown_size_loops.py" in message and function.__name__ in message
 
 
 LOOPS = {

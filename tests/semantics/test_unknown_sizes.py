@@ -10,7 +10,7 @@ from tests.semantics.lib import tf
 
 @pytest.fixture(autouse=True)
 def _nothing_runs_eagerly(caplog):
-    """A function that falls back to its Python code gives right results, too; the log tells."""
+    """Checks the log, because a function that falls back to its Python code gives right results too."""
     with caplog.at_level(logging.INFO, "gradtape"):
         yield
     assert "eagerly" not in caplog.text
@@ -304,7 +304,7 @@ def test_recursion_by_cond():
     assert float(halves(tf.ones([8]))) == 8.0 and float(halves(tf.ones([2]))) == 2.0
 
 
-# ---- what takes functions ---------------------------------------------------------------------------
+# ---- functions of functions -------------------------------------------------------------------------
 
 
 def test_functions_of_functions():

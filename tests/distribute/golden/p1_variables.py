@@ -1,4 +1,4 @@
-"""Variables made in a scope are mirrored; what may be assigned where; reading by replica."""
+"""Variables created in a scope are mirrored; allowed assignments; reads in replicas."""
 
 from run import error
 

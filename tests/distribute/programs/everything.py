@@ -54,7 +54,7 @@ tf.function(lambda: strategy.run(assign))()
 out["assigned"] = [float(mean), float(only_first), float(on_read)]
 
 
-# ---- what replicas do together ------------------------------------------------------------------------
+# ---- collectives --------------------------------------------------------------------------------------
 def together():
     context, x = D.get_replica_context(), number() + 1.0
     with tf.GradientTape() as tape:
