@@ -28,7 +28,7 @@ from gradtape._src.ops.table import (
 
 @pytest.fixture
 def table():
-    """The table, which afterwards is as before."""
+    """The op table, restored after the test."""
     before = dict(TABLE)
     yield TABLE
     TABLE.clear()
@@ -86,7 +86,7 @@ def flipped(**said):
 # ---- linear -----------------------------------------------------------------------------------
 
 
-def test_rows_that_say_what_is_true_pass(table):
+def test_rows_with_correct_declarations_pass(table):
     testing.check_op(unary("neg", linear="x"), ["linear", "pattern"])
     testing.check_op(binary("div", linear="x"), ["linear", "pattern"])
     testing.check_op(binary("mul", linear="x y"), ["linear", "pattern"])

@@ -701,7 +701,7 @@ def test_no_warnings_in_a_plain_loop():
     ("given", "got"),
     [([1.0, 2.0], "a float"), ([[1.0], [2.0]], "a list of 1"), ([(1.0, 2.0, 3.0)], "a tuple of 3")],
 )
-def test_what_is_no_pair_is_told(given, got):
+def test_arguments_that_are_no_pairs(given, got):
     with pytest.raises(
         TypeError, match=f"apply_gradients takes .gradient, variable. pairs.*got {got} in the place"
     ):

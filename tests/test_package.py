@@ -161,7 +161,7 @@ def test_an_import_of_a_family_that_was_interrupted_is_made_again():
     )
 
 
-def test_what_modules_register_is_there_with_the_classes():
+def test_classes_are_registered_when_they_are_first_used():
     python(
         """if True:
         import gradtape as tf
@@ -381,7 +381,7 @@ def test_gradtape_imports_uses_one_module_of_the_engine():
     assert {name for path, name in private if path not in code} == {"gradtape._src.public.modules"}
 
 
-def test_every_name_for_backends_is_there_and_explained():
+def test_every_name_for_backends_exists_and_is_explained():
     for name in backend.__all__:
         assert (name == "mesh" and not importlib.util.find_spec("jax")) or hasattr(backend, name)
         assert re.search(rf"^- .*`{name}[`(]", backend.__doc__, re.MULTILINE), name

@@ -28,7 +28,7 @@ def test_rows_are_whole():
         assert re.fullmatch(r"[0-9a-f]{10}\+?", row.commit) and re.fullmatch(r"\d{4}-\d\d-\d\d", row.date)
 
 
-def test_what_passed_is_counted():
+def test_passed_tests_are_counted():
     assert platforms.counted(_REPORT.format(0, 0, 12, 2611)) == "2,599 passed, 12 skipped"
 
 

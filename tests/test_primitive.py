@@ -322,7 +322,7 @@ def test_it_can_be_made_again_and_old_graphs_stay_right():
     assert TABLE["np_again"].op is second
 
 
-def test_what_is_refused():
+def test_invalid_primitives():
     with pytest.raises(ValueError, match="'mul' is an op of gradtape already"):
         tf.primitive(lambda x: x, name="mul")
     with pytest.raises(ValueError, match="a parameter list of any length is not possible"):

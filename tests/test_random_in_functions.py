@@ -100,7 +100,7 @@ def test_keras_sets_the_seed():
     close(draw(tf.ones([4])), 0.12391895, 2.798774, -1.7961729, 0.31075957)
 
 
-def test_no_word_about_retracing_that_was_asked_for(caplog):
+def test_no_warning_about_deliberate_retracing(caplog):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
     def signed(x):
         return tf.reduce_sum(x)

@@ -99,7 +99,7 @@ def test_a_gradient_that_is_prevented_is_refused():
         tape.gradient(y, x)
 
 
-def test_fused_batch_norm_gives_what_tensorflow_gives():
+def test_fused_batch_norm_agrees_with_tensorflow():
     x = tf.reshape(tf.range(16.0), [2, 2, 2, 2]) ** 1.5
     given = {"x": x, "scale": [1.0, 2.0], "offset": [0.5, -0.5], "mean": [0.1, 0.2], "variance": [1.0, 3.0]}
     out = tf.raw_ops.FusedBatchNormV2(**given, epsilon=1e-3, exponential_avg_factor=0.3)

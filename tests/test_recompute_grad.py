@@ -106,7 +106,7 @@ def test_a_tape_holds_the_arguments_alone(counted_memory):
     assert kept[1] < kept[0] / 5
 
 
-# ---- what it computes -----------------------------------------------------------------------
+# ---- values ---------------------------------------------------------------------------------
 
 
 def orders(f, *xs):

@@ -317,7 +317,7 @@ def test_two_writers_have_two_files(tmp_path):
     b.close()
 
 
-def test_what_writes_nothing_says_so(caplog):
+def test_functions_that_write_nothing_warn(caplog):
     with caplog.at_level(logging.WARNING, "gradtape"):
         S.trace_on(graph=True)
         S.trace_export("x", step=0)

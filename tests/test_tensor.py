@@ -95,7 +95,7 @@ def test_pickle(dtype):
     assert np.array_equal(np.asarray(x), np.asarray(y))
 
 
-def test_names_of_numpy_say_what_to_write():
+def test_names_of_numpy_have_hints():
     x = tf.ones([2])
     with pytest.raises(AttributeError, match=r"'reshape'.*tf\.reshape"):
         x.reshape(2)
@@ -179,7 +179,7 @@ class Interface:
 @pytest.mark.parametrize(
     "dtype", ["float16", "float64", "int8", "int64", "uint64", "bool", "complex64", ">f8"]
 )
-def test_what_turns_into_an_array_keeps_its_type(kind, dtype):
+def test_objects_with_an_array_keep_its_type(kind, dtype):
     array = np.array([[1, 2], [0, 4]]).astype(dtype)
     x = tf.constant(kind(array))
     assert x.dtype == array.dtype.newbyteorder("=")

@@ -48,10 +48,7 @@ def test_the_stub_of_the_core_is_the_core(tmp_path):
     stub = (ROOT / "gradtape" / "_core.pyi").read_text()
     for name in native:  # stubtest does not recognise nanobind's functions
         assert re.search(rf"^def {name}\(", stub, re.MULTILINE), name
-    absent = (
-        tensor_module._Absent,
-        tensor_module._OfSlices,
-    )  # only their messages matter: what to write instead
+    absent = (tensor_module._Absent, tensor_module._OfSlices)  # only the hints in their messages matter
     allowed = [f"gradtape._core.Tensor.{n}" for n, v in vars(_core.Tensor).items() if isinstance(v, absent)]
     allowed += [f"gradtape._core.{n}" for n in native]
     allowed += [

@@ -104,7 +104,7 @@ PyObject* best_boxes(PyObject*, PyObject* args) {
 
 PyMethodDef methods[] = {
     {"best_boxes", best_boxes, METH_VARARGS,
-     "The numbers of the best boxes, without those that overlap a better one."},
+     "The indices of the best boxes, without those that overlap a better one."},
     {nullptr, nullptr, 0, nullptr},
 };
 

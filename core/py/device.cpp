@@ -336,7 +336,7 @@ PyObject* call_update(PyObject* self, PyObject* const* args, Py_ssize_t n_args) 
 }
 
 PyMethodDef call_methods[] = {
-    {"update", fast(call_update), METH_FASTCALL, "Runs, and gives variables their new values."}, {}};
+    {"update", fast(call_update), METH_FASTCALL, "Runs, and assigns the variables their new values."}, {}};
 PyType_Slot call_slots[] = {{Py_tp_new, reinterpret_cast<void*>(call_new)},
                             {Py_tp_dealloc, reinterpret_cast<void*>(call_dealloc)},
                             {Py_tp_traverse, reinterpret_cast<void*>(call_traverse)},
@@ -350,9 +350,10 @@ PyMethodDef functions[] = {
     {"from_device", fast(from_device), METH_FASTCALL, "A tensor whose value is an array on a device."},
     {"device_arrays", device_arrays, METH_O, "The arrays that tensors and variables have on a device."},
     {"call_on_device", fast(call_on_device), METH_FASTCALL,
-     "Calls a function that writes over the arrays of variables."},
-    {"put_on_device", fast(put_on_device), METH_FASTCALL, "Notes that a value is on a device."},
-    {"set_on_device", fast(set_on_device), METH_FASTCALL, "Gives variables values on a device."},
+     "Calls a function to which variables donate their arrays."},
+    {"put_on_device", fast(put_on_device), METH_FASTCALL,
+     "Keeps an array with the value of a tensor or variable."},
+    {"set_on_device", fast(set_on_device), METH_FASTCALL, "Assigns arrays on a device to variables."},
     {}};
 
 }  // namespace

@@ -328,13 +328,13 @@ static PyObject* is_tracked(PyObject*, PyObject* o) {
 
 static PyMethodDef functions[] = {
     {"to_tensor", convert_value, METH_VARARGS, "Any value as a tensor."},
-    {"is_tracked", is_tracked, METH_O, "Whether an active tape follows a tensor or variable."},
+    {"is_tracked", is_tracked, METH_O, "Whether an active tape tracks a tensor or variable."},
     {"from_buffer", from_buffer, METH_VARARGS, "A tensor with a copy of a buffer's elements."},
     {"symbolic", symbolic, METH_VARARGS, "A tensor without a value, for traces."},
-    {"set_static_shape", set_static_shape, METH_VARARGS, "Gives such a tensor another shape."},
+    {"set_static_shape", set_static_shape, METH_VARARGS, "Sets the shape of such a tensor."},
     {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule of a tensor's value."},
     {"from_dlpack", from_dlpack, METH_O, "A tensor that shares the memory of a DLPack capsule."},
-    {"record", record_function, METH_VARARGS, "Records outputs whose gradient is a Python function."},
+    {"record", record_function, METH_VARARGS, "Records outputs whose gradient a Python function computes."},
     {}};
 
 void init_exchange(PyObject* module) { PyModule_AddFunctions(module, functions); }

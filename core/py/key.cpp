@@ -312,7 +312,7 @@ PyMethodDef methods[] = {
      "Keeps a runner for tensors, until there is a new generation."},
     {"run", cache_run, METH_O, "The result of the runner for these tensors, or NotImplemented."},
     {"values", cache_values, METH_NOARGS, "All values, the most recently used last."},
-    {"clear", cache_clear_method, METH_NOARGS, "Forgets everything."},
+    {"clear", cache_clear_method, METH_NOARGS, "Removes all entries."},
     {}};
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(cache_new)},
@@ -384,9 +384,9 @@ PyType_Spec quick_spec = {"gradtape._core.Quick", sizeof(QuickObject), 0,
 }  // namespace
 
 static PyMethodDef functions[] = {
-    {"has_contexts", has_contexts, METH_NOARGS, "Whether something is different in this thread for a while."},
+    {"has_contexts", has_contexts, METH_NOARGS, "Whether this thread is in any context."},
     {"new_generation", new_generation, METH_NOARGS,
-     "What runs functions has changed: what caches remember is forgotten."},
+     "Invalidates all remembered runners, after a setting that decides how functions run has changed."},
     {}};
 
 void init_cache_type(PyObject* module) {

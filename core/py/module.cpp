@@ -146,7 +146,7 @@ NB_MODULE(gradtape_core, m) {
       [](size_t bytes) {
         if (!gt::guarded<bool>(false, [&] { return gt::want_room(bytes), true; })) throw nb::python_error();
       },
-      "Raises ResourceExhaustedError if the machine has no room for so many bytes.");
+      "Raises ResourceExhaustedError if the machine has no memory for so many bytes.");
   m.def("reset_peak_memory", gt::reset_peak);
   m.def("release_cached_memory", gt::release_cached);
   m.def("num_threads", gt::num_threads);

@@ -477,7 +477,7 @@ static PyGetSetDef getset[] = {
     {"op_name", get_name, nullptr, "The name of the op in the table.", nullptr},
     {"row", get_row, nullptr, "The op's row of the table.", nullptr},
     {"_python", get_python, nullptr, "The function of an op written in Python, or None.", nullptr},
-    {"_shares", get_shares, nullptr, "Whether a result may be where an operand is.", nullptr},
+    {"_shares", get_shares, nullptr, "Whether a result may share memory with an operand.", nullptr},
     {"_reads", get_reads, nullptr, "Bit masks of the values each rule reads, for each kind of call so far.",
      nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},

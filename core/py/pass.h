@@ -582,8 +582,7 @@ class Pass {
 
   Tape* tape_;
   std::vector<Visit> visits_;
-  Numbers
-      places_;  // of nodes, if free-threaded: passes in several threads share leaves and cannot write there
+  Numbers places_;  // of nodes, if free-threaded: passes of several threads share leaves
   uint32_t n_cotangents_ = 0;
   // Of a part:
   Pass* whole_ = nullptr;      // the pass that it is a part of

@@ -332,7 +332,7 @@ static PyObject* program_profile(PyObject* self, PyObject* args) {
 
 static PyMethodDef methods[] = {
     {"profile", program_profile, METH_VARARGS, "Seconds per step over several runs."},
-    {"update", program_update, METH_VARARGS, "Runs, and gives variables their new values."},
+    {"update", program_update, METH_VARARGS, "Runs, and assigns the variables their new values."},
     {"run", program_run, METH_O, "Runs the program on a list of tensors; returns the list of results."},
     {}};
 static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(program_new)},
@@ -453,10 +453,10 @@ PyObject* make_scalar(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {
     {"infer", infer, METH_VARARGS, "Shapes and types of an op's results."},
-    {"apply", apply, METH_VARARGS, "Runs an op on tensors with attributes that are normal already."},
-    {"record_op", record_call, METH_VARARGS, "Tells the tapes of a call whose results exist already."},
+    {"apply", apply, METH_VARARGS, "Runs an op on tensors, with normalised attributes."},
+    {"record_op", record_call, METH_VARARGS, "Records a call whose results exist already."},
     {"recorded_symbols", recorded_symbols, METH_NOARGS,
-     "The tensors of traces that this thread's tapes know."},
+     "The tensors of traces that are on this thread's tapes."},
     {"scalar", make_scalar, METH_VARARGS, "A tensor of one number."},
     {}};
 

@@ -243,7 +243,7 @@ PyObject* feature_of(PyObject*, PyObject* data) {
 PyMethodDef methods[] = {
     {"framed", framed, METH_O, "Bytes as a record of a TFRecord file."},
     {"unframed", unframed, METH_O,
-     "The whole records at the beginning of bytes, their size, what comes then."},
+     "The complete records at the beginning of bytes, their size, and what follows."},
     {"maps_of", maps_of, METH_VARARGS, "The maps in the first fields of a message, by name."},
     {"feature_of", feature_of, METH_O, "The kind and the values of a feature of an example."},
     {nullptr, nullptr, 0, nullptr},

@@ -409,7 +409,7 @@ static PyGetSetDef getset[] = {
     {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
     {"_symbol", get_symbol, set_symbol, nullptr, nullptr},
     {"_id", get_id, nullptr, nullptr, nullptr},
-    {"_tracked", get_tracked, nullptr, "Whether a tape knows where this tensor came from.", nullptr},
+    {"_tracked", get_tracked, nullptr, "Whether a tape tracks this tensor.", nullptr},
     {"_origin", get_origin, nullptr, "(variable, key) of a tensor that was read by variable[key].", nullptr},
     {"_dims", get_dims, nullptr, "The shape as a tuple of ints, quicker than `shape`.", nullptr},
     {"_born", get_born, nullptr, "How many tensors were made before this one.", nullptr},
@@ -418,7 +418,7 @@ static PyGetSetDef getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {}};
 static PyMethodDef methods[] = {{"__complex__", to_complex, METH_NOARGS, nullptr},
-                                {"_detach", detach, METH_NOARGS, "The same value, unknown to any tape."},
+                                {"_detach", detach, METH_NOARGS, "The same value, on no tape."},
                                 {}};
 static PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},

@@ -437,7 +437,7 @@ PyMethodDef functions[] = {
     {"assign_tracker", assign_tracker, METH_NOARGS, "The tracker of assignments on this thread, or None."},
     {"op_watcher", op_watcher, METH_NOARGS, "The innermost watcher of the ops of this thread, or None."},
     {"is_watching", is_watching, METH_NOARGS,
-     "Whether somebody watches ops of this thread, so that each has to run by itself."},
+     "Whether ops of this thread are watched, so that each must run by itself."},
     {"is_recording", is_recording, METH_NOARGS, "Whether a tape of this thread records."},
     {"recording_tapes", recording_tapes, METH_NOARGS, "The tapes of this thread that record now."},
     {"may_differentiate_again", may_differentiate_again, METH_NOARGS,

@@ -205,8 +205,8 @@ PyObject* update_run(PyObject* self, PyObject* list) {
 
 PyMethodDef methods[] = {
     {"step", update_step, METH_O,
-     "Runs on a list of pairs (gradient, variable); False if it is not for them."},
-    {"run", update_run, METH_O, "Runs on a list of tensors; False if it is not for them."},
+     "Runs on a list of pairs (gradient, variable); False if it was not made for them."},
+    {"run", update_run, METH_O, "Runs on a list of tensors; False if it was not made for them."},
     {}};
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(update_new)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(update_dealloc)},

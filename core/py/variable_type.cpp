@@ -458,15 +458,15 @@ static PyMethodDef methods[] = {
     {"_peek", peek, METH_NOARGS, "The value, unseen by tapes."},
     {"_set", set, METH_O, "Replaces the value."},
     {"_update", update, METH_VARARGS, "Changes the value by an element-wise op."},
-    {"_touch", touch, METH_NOARGS, "Tells the active tapes that the variable is used."},
+    {"_touch", touch, METH_NOARGS, "Notes on the active tapes that the variable is used."},
     {}};
 static PyGetSetDef getset[] = {
     {"_value_shape", get_value_shape, nullptr, nullptr, nullptr},
-    {"shape", get_shape, nullptr, "The shape, a TensorShape; what is not fixed is None.", nullptr},
+    {"shape", get_shape, nullptr, "The shape, a TensorShape; sizes that are not fixed are None.", nullptr},
     {"_declared", get_declared, set_declared, "The shape with unknown sizes, or None.", nullptr},
     {"dtype", get_dtype, nullptr, "The element type, a DType.", nullptr},
-    {"_uid", get_uid, nullptr, "Grows with the order of construction.", nullptr},
-    {"trainable", get_trainable, set_trainable, "Whether tapes watch the variable by themselves.", nullptr},
+    {"_uid", get_uid, nullptr, "A number that increases in the order of construction.", nullptr},
+    {"trainable", get_trainable, set_trainable, "Whether tapes watch the variable when it is read.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {}};
 static PyMemberDef members[] = {

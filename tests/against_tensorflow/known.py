@@ -32,7 +32,7 @@ class Known(NamedTuple):
     theirs: str
     here: str
     why: str
-    always: bool = True  # False: only now and then, so that its absence says nothing
+    always: bool = True  # False: it occurs only sometimes, so an entry that is not needed is no failure
 
     def covers(self, function: str, kind: str, text: str) -> bool:
         return (
@@ -502,7 +502,7 @@ def _row(known: Known) -> str:
 
 
 def section() -> str:
-    """The part of the page."""
+    """The generated part of the page."""
     lines = []
     for title, entries in SECTIONS.items():
         lines += [f"**{title}**", "", "| | TensorFlow 2.21 | gradtape | why |", "|---|---|---|---|"]
@@ -511,7 +511,7 @@ def section() -> str:
 
 
 def page() -> str:
-    """docs/differences.md with the part written anew."""
+    """The text of docs/differences.md with that part replaced."""
     before, start, rest = PAGE.read_text(encoding="utf-8").partition(START)
     if not start:
         raise ValueError(f"{PAGE} has no line {START}")

@@ -17,7 +17,7 @@ SPACES = (
     "quantization", "dtypes", "debugging", "nest", "experimental.numpy",
 )  # fmt: skip
 
-# Functions that have nothing to compare call by call; what else is said of them is tested elsewhere.
+# Functions whose results cannot be compared call by call; they are tested elsewhere.
 NOT_COMPARED = {
     "control_dependencies device init_scope name_scope variable_creator_scope": "contexts (tests/semantics)",
     "print timestamp get_logger": "output, time",

@@ -27,7 +27,7 @@ DRAWN = {
 }  # fmt: skip
 
 
-def test_initializers_draw_what_those_of_keras_draw():
+def test_initializers_draw_the_numbers_of_keras():
     keras.utils.set_random_seed(7)
     ours = [np.asarray(getattr(tf.initializers, name)()([2, 2])) for name in DRAWN]
     keras.utils.set_random_seed(7)

@@ -116,7 +116,7 @@ def test_learning_rates_by_a_function_and_changed_between_steps():
     assert not np.array_equal(model.layers[1].bias.numpy(), before)
 
 
-def test_training_goes_on_where_it_was_interrupted(tmp_path):
+def test_training_continues_where_it_was_interrupted(tmp_path):
     class Stop(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch, logs=None):
             if epoch == 2:

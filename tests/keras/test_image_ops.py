@@ -128,7 +128,7 @@ def test_colours():
         ("reflect", [1, 0, 0, 1, 2, 2, 1]),
     ],
 )
-def test_what_lies_outside(fill, expected):
+def test_coordinates_outside_of_the_image(fill, expected):
     places = np.arange(-2.0, 5)[None]
     for order in (0, 1):
         out = image.map_coordinates(np.arange(3.0), places, order, fill, 9)

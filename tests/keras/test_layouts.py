@@ -21,7 +21,7 @@ FOLDER = Path(keras_gradtape.__file__).parent
 COMMON = {"Variable", "backend", "config", "common", "epsilon", "floatx", "name_scope", "result_type"}
 
 
-def test_of_the_backend_only_what_both_have_is_used():
+def test_only_names_that_both_backends_have_are_used():
     """Ops are imported from `keras_gradtape.src.ops`, where they are defined."""
     wrong = []
     for path in FOLDER.rglob("*.py"):

@@ -166,7 +166,7 @@ def test_classes_of_ones_own(tmp_path):
         _same(made, keras.models.load_model(tmp_path / "m.keras"))
 
 
-# ---- copies and words ---------------------------------------------------------------------------
+# ---- copies and text ----------------------------------------------------------------------------
 
 
 def test_clones_have_weights_of_their_own(model):

@@ -110,7 +110,7 @@ def op_by_op(opt, grads, variables):
 
 
 @pytest.mark.parametrize("make", OPTIONS.values(), ids=OPTIONS.keys())
-def test_programs_compute_what_keras_writes(make):
+def test_programs_compute_the_same_as_keras_code(make):
     for a, b in zip(run(make(), by_program), run(make(), op_by_op), strict=True):
         assert np.allclose(a, b, atol=1e-6)
 

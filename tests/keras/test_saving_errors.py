@@ -120,7 +120,7 @@ def test_weights_of_other_layers(saved):
     assert_unchanged(model, before)
 
 
-def test_mismatches_that_are_asked_for_are_loaded_in_part(saved):
+def test_mismatches_are_skipped_on_request(saved):
     model, whole = make(results=5), keras.models.load_model(saved / "model.keras")
     model.load_weights(saved / "model.weights.h5", skip_mismatch=True)
     np.testing.assert_array_equal(model.layers[0].kernel, whole.layers[0].kernel)
@@ -171,7 +171,7 @@ def test_archives_with_a_wrong_part(saved, tmp_path, member, content, words):
         keras.models.load_model(path)
 
 
-def test_what_is_whole_is_loaded_after_an_error(saved, tmp_path):
+def test_an_intact_file_loads_after_an_error(saved, tmp_path):
     broken = tmp_path / "model.weights.h5"
     broken.write_bytes(_half((saved / "model.weights.h5").read_bytes()))
     model, whole = make(), keras.models.load_model(saved / "model.keras")

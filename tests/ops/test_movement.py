@@ -74,7 +74,7 @@ def test_repeat_of_each_element_has_a_dense_gradient():
     np.testing.assert_array_equal(g, [[1 + 4, 2 + 5, 3 + 6], [7 + 10 + 13, 8 + 11 + 14, 9 + 12 + 15]])
 
 
-def test_repeat_refuses_what_does_not_fit():
+def test_repeat_with_wrong_shapes():
     with pytest.raises(ValueError, match="not compatible"):
         tf.repeat(X, [1, 2, 3], 0)
     with pytest.raises(InvalidArgument):

@@ -36,7 +36,7 @@ def test_max(dtype):
     np.testing.assert_array_equal(y, windows(x, 2, 2, np.max))
 
 
-def test_mean_counts_what_is_there():
+def test_means_do_not_count_padding():
     np.testing.assert_allclose(tf.nn.avg_pool2d(X, 2, 2, "SAME"), windows(X, 2, 2, np.mean), rtol=1e-6)
     y = tf.nn.avg_pool2d(X, 3, 1, "VALID")
     np.testing.assert_allclose(y[0, 0, 0], X[0, :3, :3].mean((0, 1)), rtol=1e-6)

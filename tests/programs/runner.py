@@ -98,7 +98,7 @@ def arrays(tf, nest):
 
 
 def summary(results):
-    """Two numbers for each array: its norm, and a sum with weights that tells its elements apart."""
+    """Two numbers for each array: its norm, and a weighted sum, which depends on the order of elements."""
     out = []
     for a in results:
         if a is None:
@@ -151,7 +151,7 @@ def difference(actual, expected, factor=1.0, none_is_zero=False):
 
 
 def summary_difference(found, expected, results, factor=1.0):
-    """What is wrong with the summary of results, in a line; None when it agrees."""
+    """How the summary of results differs, in a line; None if it agrees."""
     if len(found) != len(expected):
         return f"{len(found)} results, expected {len(expected)}"
     for k, (f, e, a) in enumerate(zip(found, expected, results, strict=True)):

@@ -181,7 +181,7 @@ def test_lists_that_change_while_they_are_read():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
-def test_what_is_no_error_of_an_argument_comes_out(error):
+def test_exceptions_raised_by_arguments_propagate(error):
     class Number:
         def __float__(self):
             raise error

@@ -112,7 +112,7 @@ def with_attribute(stored, value, name="x"):
     write_signed(stored, content)
 
 
-def test_what_a_saved_model_may_name(stored):
+def test_names_that_a_saved_model_may_use(stored):
     with_attribute(stored, {"list": [{"name": "gradtape:nn.relu"}, {"name": f"{__name__}:activation"}]})
     relu, other = tf.saved_model.load(stored).x
     assert relu is tf.nn.relu and other is activation
@@ -140,7 +140,7 @@ def test_a_thread_whose_target_is_a_command(stored, marker):
         "gradtape.module:Module.__init__", "", ":", "os", "gradtape:", "antigravity:fly", "this:d",
     ],
 )  # fmt: skip
-def test_what_it_may_not_name(stored, marker, name):
+def test_names_that_it_may_not_use(stored, marker, name):
     before = set(sys.modules)
     with_attribute(stored, {"name": name})
     with pytest.raises(ImportError, match="Loading imports nothing and runs nothing"):
@@ -218,7 +218,7 @@ def nested(depth):
         {"function": {"python": {"name": "gradtape:nn.relu"}, "signature": None, "autograph": True}},
     ],
 )  # fmt: skip
-def test_nonsense_is_damage(stored, value):
+def test_invalid_values_are_reported_as_damage(stored, value):
     with_attribute(stored, value)
     with pytest.raises(E.DataLossError, match="saved_model.json is damaged"):
         tf.saved_model.load(stored)
@@ -265,7 +265,7 @@ def test_headers_of_safetensors(tmp_path, little_memory, header):
         tf.train.Checkpoint(w=tf.Variable([0.0, 0.0])).read(tmp_path / "m")
 
 
-def test_a_header_that_is_not_there(tmp_path, little_memory):
+def test_a_missing_header(tmp_path, little_memory):
     (tmp_path / "m.safetensors").write_bytes((2**63).to_bytes(8, "little") + b"{}")
     with pytest.raises(E.DataLossError, match="its header should have"):
         tf.train.load_checkpoint(tmp_path / "m")
@@ -430,7 +430,7 @@ def read(path, compression=""):
     return [r.numpy() for r in tf.data.TFRecordDataset(str(path), compression)]
 
 
-def test_a_record_that_is_not_there(tmp_path, little_memory):
+def test_a_missing_record(tmp_path, little_memory):
     for size in (MANY, 2**63, 2**64 - 1):
         length = size.to_bytes(8, "little")
         data = length + framing.masked(length) + bytes(100)

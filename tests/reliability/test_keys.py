@@ -142,7 +142,7 @@ class TestCache:
         cache.add(10, 10)
         assert cache.find(8) is None and cache.find(7) == 7
 
-    def test_lets_go_of_what_died(self):
+    def test_entries_of_dead_objects_are_removed(self):
         cache = _core.Cache(1000)
         for k in range(500):
             cache.add(Plain(k), k)

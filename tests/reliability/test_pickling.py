@@ -72,7 +72,7 @@ def test_a_copy_is_on_no_tape(again):
 
 
 @every_way
-def test_what_describes_values(again):
+def test_shapes_types_and_specs(again):
     for x in (
         tf.TensorShape([2, None]), tf.TensorShape([]), tf.TensorSpec([2, None], tf.int32, "n"), tf.bfloat16, tf.float32,
         tf.random.Algorithm.PHILOX, tf.UnconnectedGradients.ZERO,
@@ -215,6 +215,6 @@ def symbol():
     ],
     ids=["tape", "dataset", "symbol"],
 )
-def test_what_cannot_be_kept(make, words):
+def test_objects_that_cannot_be_pickled(make, words):
     with pytest.raises((TypeError, NotImplementedError), match=words):
         pickle.dumps(make())

@@ -45,7 +45,7 @@ print("whole")
 """
 
 
-def test_a_function_reads_what_others_assign():
+def test_a_function_reads_values_assigned_by_other_threads():
     assert in_child(_ASSIGNED) == "whole\n"
 
 

@@ -205,7 +205,7 @@ def shared(m):
     m.d = {"z": m.x}
 
 
-def test_what_was_one_is_one(tmp_path):
+def test_shared_objects_stay_shared(tmp_path):
     def fill(m):
         m.a, m.x, m.d = v(), [], {}
         m.x.append(m.a)

@@ -252,6 +252,5 @@ def test_random_numbers_are_those_of_one_graph():
         ],
         atol=1e-6,
     )
-    np.testing.assert_allclose(
-        tf.random.normal([2]), [-0.1803067, -0.9502863], atol=1e-6
-    )  # whose random ops are numbered differently in eager mode
+    # In eager mode random ops are numbered differently.
+    np.testing.assert_allclose(tf.random.normal([2]), [-0.1803067, -0.9502863], atol=1e-6)

@@ -89,7 +89,7 @@ def test_integers_wrap(source) -> None:
     assert back.dtype == tf.uint8 and numbers(back) == [0, 7, 248, 248, 7, 4, 252]
 
 
-def test_all_bits_and_many_floats_are_what_ml_dtypes_says() -> None:
+def test_all_bits_and_many_floats_agree_with_ml_dtypes() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is an optional package")
     rng = np.random.default_rng(0)
     floats = [rng.integers(0, 2**32, 20_000, dtype=np.uint32).view(np.float32)]

@@ -199,7 +199,7 @@ def test_forward_mode(loss):
         )
 
 
-# ---- what does not depend -------------------------------------------------------------------------
+# ---- unconnected sources --------------------------------------------------------------------------
 
 
 def test_a_second_derivative_that_does_not_depend():
@@ -404,7 +404,7 @@ def test_a_variable_of_unknown_shape(shape, outside):
         np.testing.assert_allclose(gradient(), 3 * matrix(n, 2) ** 2, rtol=1e-5)
 
 
-def test_what_is_known_of_a_variable_of_unknown_shape():
+def test_the_static_shape_of_a_variable_of_unknown_shape():
     v, w = tf.Variable(matrix(2, 2), shape=[None, 2]), tf.Variable(matrix(2, 3))
 
     @tf.function

@@ -24,7 +24,7 @@ RESULTS = [
 
 
 def plain(value):
-    """A result in the words of the table."""
+    """A result in the format of the table."""
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
     if hasattr(value, "to_list"):

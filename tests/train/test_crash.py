@@ -158,7 +158,7 @@ def test_a_failed_save_is_not_counted(tmp_path, monkeypatch):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint", "ck-1.index", "ck-1.safetensors"]
 
 
-def test_a_full_disk_says_so(tmp_path, monkeypatch):
+def test_a_full_disk(tmp_path, monkeypatch):
     def full():
         raise OSError(28, "No space left on device")
 

@@ -119,7 +119,7 @@ def test_lists_and_dictionaries(tmp_path):
     assert len(m.variables) == 6
 
 
-def test_a_mismatch_is_told_when_the_object_comes(saved):
+def test_a_mismatch_is_reported_when_the_object_is_created(saved):
     _, path = saved
     fresh = Net()
     tf.train.Checkpoint(net=fresh).restore(path)

@@ -153,7 +153,7 @@ def test_a_process_without_the_code_loads_it(tmp_path):
     near(json.loads(done.stdout), [[1.0, np.exp(-2.0)]])
 
 
-def test_what_cannot_be_stored(tmp_path):
+def test_functions_that_cannot_be_stored(tmp_path):
     def with_tape(x):
         with tf.GradientTape() as tape:
             tape.watch(x)

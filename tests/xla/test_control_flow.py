@@ -247,7 +247,7 @@ def test_gradients_of_variables_read_in_a_loop():
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
-def test_a_persistent_tape_is_asked_twice():
+def test_two_gradients_of_a_persistent_tape():
     @tf.function(jit_compile=True)
     def f(x):
         for _ in tf.range(3):

@@ -65,7 +65,7 @@ def test_devices_in_devices():
     assert {c.graph_function.engine.name for c in f._concrete} == {"native", "xla"}
 
 
-def test_a_device_that_is_not_there():
+def test_a_device_that_does_not_exist():
     with tf.device("/GPU:7"):
         assert tf.function(lambda x: x + 1.0)(tf.constant(1.0)).numpy() == 2.0
     tf.config.set_soft_device_placement(False)
@@ -88,7 +88,7 @@ def test_the_log_says_where_functions_run(caplog):
 
 @pytest.mark.without_jax
 @pytest.mark.parametrize("name", ["gpu", "XLA", "", None])
-def test_an_engine_that_is_not_there(name):
+def test_an_engine_that_does_not_exist(name):
     with pytest.raises(ValueError, match="there is no such engine"):
         tf.config.set_engine(name)
 
@@ -199,7 +199,7 @@ with tf.device("/GPU:0"):
 
 
 @pytest.mark.without_jax
-def test_the_environment_asks_for_what_is_not_installed():
+def test_the_environment_names_an_engine_that_is_not_installed():
     done = python(WITHOUT + "tf.function(lambda x: x + 1.0)(tf.constant(1.0))", GRADTAPE_ENGINE="xla")
     assert done.returncode and 'pip install "gradtape[xla]"' in done.stderr.splitlines()[-1]
 
@@ -214,7 +214,7 @@ print(tf.config.get_engine(), f._concrete[0].graph_function.engine.name)
     assert python(code, GRADTAPE_ENGINE="xla").stdout == "xla xla\n"
 
 
-def test_memory_that_is_not_there():
+def test_too_little_memory():
     """More memory than the process may use: ResourceExhaustedError or MemoryError, and nothing has changed."""
     code = """
 import resource

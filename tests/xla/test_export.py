@@ -229,7 +229,7 @@ def test_control_flow_at_all_sizes(tmp_path):
         _close(loaded(x, n), f(tf.constant(x), tf.constant(n)))
 
 
-def test_what_differs_between_sizes_is_refused_and_nothing_is_written(tmp_path):
+def test_functions_that_differ_between_sizes_are_not_exported(tmp_path):
     @tf.function
     def dataish(x):
         return tf.boolean_mask(x, x > 0)
@@ -365,7 +365,7 @@ def test_a_module_without_signatures_or_traces_has_no_programs(tmp_path):
 # ---- bad input ------------------------------------------------------------------------------------
 
 
-def test_what_needs_python_is_refused_by_name_and_line(tmp_path):
+def test_errors_name_ops_that_need_python_with_their_line(tmp_path):
     @tf.function
     def f(x):
         tf.print("x is", x)
