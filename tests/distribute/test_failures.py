@@ -59,10 +59,14 @@ def test_a_worker_that_is_killed_while_all_meet(who):
 
 @pytest.mark.parametrize("who", [0, 1])
 def test_a_worker_that_stops(who):
-    """The process exists, its connections are open, but it sends nothing."""
+    """The process exists, its connections are open, but it sends nothing.
+
+    Reports and exchanges have the same timeout: on a busy machine the exchange may notice it first.
+    """
+    noticed = ("has not reported", "does not answer", "has not joined")
     for w in survivors("stops", who, n=2, **SHORT):
         assert w.result["kind"] in ("UnavailableError", "DeadlineExceededError")
-        assert "has not reported" in w.result["said"] or "does not answer" in w.result["said"]
+        assert any(text in w.result["said"] for text in noticed)
 
 
 def test_a_worker_that_does_something_else_for_too_long():
