@@ -1,4 +1,4 @@
-"""What every test starts from, the examples of docstrings included: the same random numbers, the same settings.
+"""Fixtures for every test, the examples in docstrings included: the same random numbers and settings.
 
 Property tests draw the same examples every time (profile "ci"); with HYPOTHESIS_PROFILE=random they draw new ones,
 more of them, as in `make fuzz`.
@@ -21,21 +21,21 @@ from gradtape._src.base import settings as settings_of_engine
 from gradtape._src.ops import generator as generators
 from gradtape._src.tensors import random
 
-# Nothing here is measured in seconds: neither an example nor the drawing of it is slow when the machine is busy.
+# No limits in seconds: on a busy machine neither an example nor drawing it counts as slow.
 _any_speed = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("ci", derandomize=True, max_examples=50, **_any_speed)
 settings.register_profile("random", max_examples=300, print_blob=True, **_any_speed)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-# Programs of XLA run once or twice here, and to compile them is what takes the time: without optimisation a fifth.
+# XLA programs run only once or twice here, and compiling takes most of the time: without optimisation, a fifth.
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
 )
 
 # Keras' own module takes its place when it is imported, which pytest does not expect: tests/keras runs its example.
-# What carries values between processes starts JAX or MPI when it is imported, for good: tests/distribute does so in
-# processes of their own.
+# Libraries that carry values between processes start JAX or MPI when they are imported, which cannot be undone:
+# tests/distribute imports them in separate processes.
 collect_ignore = [
     "gradtape/keras.py",
     "gradtape/distribute/groups_jax.py",
@@ -55,14 +55,14 @@ def pytest_configure():
 
 
 def _settings_of(owner):
-    """The plain values that a module or class holds: numbers, texts, flags."""
+    """The plain values in a module or class: numbers, strings, flags."""
     plain = (bool, int, float, str, types.NoneType)
     return {k: v for k, v in vars(owner).items() if isinstance(v, plain) and not k.startswith("__")}
 
 
 @pytest.fixture(autouse=True)
 def global_settings_are_restored():
-    """Seeds, `tf.config` and Keras' float type are after a test what they were before it."""
+    """Restores seeds, `tf.config` and Keras' float type after a test."""
     owners = [config, config.threading, config.optimizer, config.experimental]
     before = [(owner, _settings_of(owner)) for owner in owners]
     visible, logical = config._visible, dict(config._logical)
@@ -96,7 +96,7 @@ def global_settings_are_restored():
         keras.config.set_floatx(floatx)
 
 
-_generators = {}  # those that a module of tests holds, and their state when it was imported
+_generators = {}  # those in a test module, and their state when it was imported
 
 
 def pytest_collection_modifyitems(items):
@@ -109,8 +109,7 @@ def pytest_collection_modifyitems(items):
 def seeded(request, global_settings_are_restored):
     """Every source of random numbers starts from the same seed: Python's, NumPy's, `tf.random`'s and Keras'.
 
-    A generator that a module of tests holds starts again as well: what a test draws does not depend on which others
-    ran before it.
+    A generator in a test module is reset as well, so the numbers of a test do not depend on which tests ran before.
     """
     for generator, state in _generators.get(request.module, ()):
         generator.bit_generator.state = state
@@ -120,19 +119,19 @@ def seeded(request, global_settings_are_restored):
     random.set_seed(1)
     generators._global_generator = generators.Generator.from_seed(1)
     if keras := sys.modules.get("keras"):
-        # As if it was just imported: layers have their first names, and default seeds are Python's random numbers.
+        # As after the import: names of layers count from the start, and default seeds come from Python's random numbers.
         keras.utils.clear_session(free_memory=False)
 
 
 @pytest.fixture
 def unseeded(seeded):
-    """For tests of what holds without a global seed: with one, a function that is traced again starts again."""
+    """For tests without a global seed: with one, a retraced function would draw the same numbers again."""
     vars(random._seeds).update(vars(random.Seeds()))
 
 
 @pytest.fixture
 def counted_memory():
-    """For tests that count tensors or bytes: what others left behind is collected before, and nothing meanwhile."""
+    """For tests that count tensors or bytes: collects garbage before, and turns collection off meanwhile."""
     gc.collect()
     gc.disable()
     yield

@@ -40,7 +40,7 @@ def summary(samples: list[float]) -> dict[str, float]:
 
 
 def ratios(a: dict[str, float], b: dict[str, float]) -> dict[str, float]:
-    """Of minima, and of medians: where other programs run as well, the least of many short samples is luck."""
+    """Ratios of minima and of medians: while other programs run, the minimum of many short samples is luck."""
     return {"ratio": a["min_ms"] / b["min_ms"], "ratio of medians": a["median_ms"] / b["median_ms"]}
 
 

@@ -120,7 +120,7 @@ def _sum(result: Any) -> float:
         return os.path.getsize(result)
     if isinstance(result, list):
         return sum(len(record) for part in result for record in np.ravel(part.numpy()))
-    if result.dtype == "uint8":  # decoders of JPEG round in ways of their own
+    if result.dtype == "uint8":  # JPEG decoders round differently
         return result.numpy().size
     return float(np.asarray(result.numpy(), np.float64).sum())
 

@@ -21,16 +21,14 @@ import peers
 import report
 
 SECONDS, GB = 20, 4  # of a library on an axis, and of addresses of its process
-_FEWER = {
-    "jax eager": 5
-}  # nobody runs a thousand ops this way, and it would take as long as all others together
+_FEWER = {"jax eager": 5}  # not a usual way to run a thousand ops, and slower than all others together
 _ALL = ("gradtape eager", "gradtape function", "torch eager", "jax eager", "jax jit")
 _LOOPS = ("gradtape eager", "gradtape function", "torch eager", "jax jit")
 _TENS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 
 
 class Axis(NamedTuple):
-    """Something that there can be more of."""
+    """A kind of work that can grow, with its sizes."""
 
     words: str
     unit: str
@@ -51,7 +49,7 @@ AXES = {
 }  # fmt: skip
 
 
-# ---- programs, in the words that all libraries share ------------------------------------------------
+# ---- programs, written with ops that all libraries have ---------------------------------------------
 
 
 def _tree(terms: list[Any]) -> Any:
@@ -63,7 +61,7 @@ def _tree(terms: list[Any]) -> Any:
 
 
 def _program(axis: str, n: int) -> tuple[Callable[..., Any], list[Any]]:
-    """A function of a library's words and of arrays, and the arrays. The gradient is with respect to all of them."""
+    """A function of the library's ops and of arrays, and these arrays. Its gradient is with respect to all of them."""
     import numpy as np
 
     rng = np.random.default_rng(1)
@@ -95,7 +93,7 @@ def _program(axis: str, n: int) -> tuple[Callable[..., Any], list[Any]]:
         return words.total(words.loop(n, lambda h: words.tanh(h @ w), words.constant(matrix)))
 
     if axis in ("chain", "wide"):
-        # Sines of sines shrink so slowly that neither they nor their slopes leave the range of float32.
+        # Repeated sines shrink so slowly that they and their derivatives stay within the range of float32.
         both = [np.float32(0.7), np.float32(1.0)]
         return (chain, both) if axis == "chain" else (wide, both[:1])
     if axis == "variables":
@@ -131,7 +129,7 @@ def case(library: str, module: Any, name: str, mode: str, size: int) -> dict[str
         got = whole()
         return [float(np.abs(np.asarray(g, np.float64)).sum()) for g in (got[0], got[-1])]
 
-    # A product of so many slopes is rounded differently everywhere.
+    # A product of so many derivatives is rounded differently in each library.
     long = name in ("chain", "sequence") and size > 10_000
     # One call makes all the units; `count` turns its time into that of one.
     count = AXES[name].units(size)
@@ -252,12 +250,12 @@ def _unrolled(n: int, body: Any, h: Any) -> Any:
 
 
 def _expected(axis: Axis, size: int, before: dict[str, Any], at: int) -> tuple[float, float, float]:
-    """Seconds of a call, seconds of all calls, and GB that a size takes if it grows in step from the size `at`."""
+    """Seconds of a call, of all calls, and GB for a size, extrapolated linearly from the size `at`."""
     ratio = axis.units(size) / axis.units(at)
     peak = before.get("peak", {"mb": 0.0, "imported_mb": 0.0})
     measured = [before[name] for name in ("whole", "record") if "min" in before.get(name, {})]
     call = ratio * sum(m["min"] for m in measured) * axis.units(at) * 1e-6
-    # The very first call of a process loads things, which does not grow.
+    # The first call of a process loads libraries, which does not grow with the size.
     first = (ratio if at > axis.sizes[0] else 1.0) * sum(m["first_ms"] for m in measured) * 1e-3
     memory = peak["imported_mb"] + ratio * (peak["mb"] - peak["imported_mb"])
     # One to check, and two turns of three.
@@ -267,7 +265,7 @@ def _expected(axis: Axis, size: int, before: dict[str, Any], at: int) -> tuple[f
 def skipped(
     axis: Axis, size: int, before: dict[str, Any] | None, at: int, left: float = SECONDS
 ) -> str | None:
-    """Why a size is not tried, given what came of the size before it (`at`) and the seconds that are left; or None."""
+    """Why a size is skipped, judged by the result of the size before it (`at`) and the seconds left; or None."""
     if before is None:
         return None
     failed = before.get("missing") or before["whole"].get("missing")

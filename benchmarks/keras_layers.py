@@ -76,7 +76,7 @@ def _workload(keras: Any, name: str) -> tuple[Any, Any, Any, Any]:
         loss, x, y = mse, normal(32, 50, 64), normal(32, 128)
     else:
         model, loss, x, y = _transformer(keras), mse, normal(8, 128, 256), normal(8, 128, 256)
-    # Of the scale that layers start with, so that no activation is saturated.
+    # Scaled as initializers of layers do, so that no activation is saturated.
     model.set_weights([normal(*w.shape) / math.sqrt(max(w.shape[:-1], default=1)) for w in model.weights])
     return model, loss, x, y
 
@@ -220,6 +220,6 @@ def _us(cells: dict[str, Any], library: str, metric: str) -> str:
 
 
 def _above(cells: dict[str, Any], library: str) -> str:
-    """What `fit` adds to its step."""
+    """The overhead of `fit` over its compiled step."""
     fit, step = (report._figure(cells, library, m) for m in ("fit", "step"))
     return f"{fit['min'] - step['min']:.1f}" if fit and step else "-"

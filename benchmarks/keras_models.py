@@ -100,7 +100,7 @@ def _autoencoder(keras: Any, rng: Any, tiny: bool) -> Made:
 
 
 def _text(keras: Any, rng: Any, tiny: bool, causal: bool) -> Made:
-    """Blocks of attention: GPT normalises before them and sees what came before; BERT after them, and sees all."""
+    """Blocks of attention: GPT normalises before each block and masks later words; BERT normalises after it."""
     layers = keras.layers
     width, depth, heads, length, batch, words = (16, 1, 2, 8, 2, 50) if tiny else (256, 4, 4, 128, 8, 2000)
     x = keras.Input((length,), dtype="int32")
@@ -173,7 +173,7 @@ WORDS = {
     "PPO": "PPO: a clipped step of actor and critic, eager; batch 64",
     "PINN": "PINN: Burgers' equation by nested tapes, 512 points",
 }
-_RANDOM = ("tabular", "MobileNetV2", "EfficientNetB0", "BERT")  # Dropout: every backend draws other numbers
+_RANDOM = ("tabular", "MobileNetV2", "EfficientNetB0", "BERT")  # dropout draws other numbers in each backend
 # Inputs that differ in their last bit change the second loss by 3 % on one and the same backend: Adam takes steps of
 # one length, whatever the size of a gradient, and fifty normalised layers pass them on. The first loss is compared.
 _ROUNDED = ("ResNet50",)
@@ -211,8 +211,8 @@ def case(
 
 
 def alone_with_keras(library: str) -> None:
-    """Keras takes up JAX and pandas where it finds them. The environments of peers have none but their own; ours is
-    the one that this benchmark was started in, with all that its tools and tests need."""
+    """Hides other libraries from Keras, which uses JAX and pandas if they are installed. The environments of peers do
+    not have them; gradtape runs in the environment of this benchmark, with everything that tools and tests need."""
     os.environ["KERAS_BACKEND"] = library
     if library == "gradtape":
         for other in ("jax", "torch", "tensorflow", "pandas"):
@@ -230,7 +230,7 @@ def _train_on_batch(library: str, name: str, tiny: bool) -> Callable[[], float]:
     x, y = (a.astype("float32" if a.dtype.kind == "f" else "int32") for a in (x, y))
     for weight in model.trainable_weights:
         shape = tuple(weight.shape)
-        if len(shape) > 1:  # the others begin with zeros or ones, everywhere
+        if len(shape) > 1:  # the others are initialised with zeros or ones in every backend
             weight.assign((rng.standard_normal(shape) / math.sqrt(math.prod(shape[:-1]))).astype("float32"))
     model.compile(keras.optimizers.Adam(1e-3), loss)
     return lambda: float(model.train_on_batch(x, y))

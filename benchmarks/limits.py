@@ -60,7 +60,7 @@ def bandwidth(threads: int, repeats: int) -> dict[str, float]:
             for name, (arrays, size, work) in patterns.items():
                 edges = np.linspace(0, size // 4, threads + 1).astype(int)
                 spans = [slice(*pair) for pair in zip(edges, edges[1:], strict=False)]
-                for _ in range(_BYTES // size):  # the first time brings in what the pattern before left out
+                for _ in range(_BYTES // size):  # the first pass loads what the last pattern evicted
                     start = time.perf_counter()
                     list(pool.map(work, spans))
                     seconds = time.perf_counter() - start

@@ -195,7 +195,7 @@ def measure_layers(options: Any) -> dict[str, Any]:
 
 
 def measure_linalg(options: Any) -> dict[str, Any]:
-    # XLA has no code of its own for most of these, and inductor calls what eager mode calls.
+    # XLA has no code of its own for most of these, and inductor calls the same routines as eager mode.
     labels = [*cases.EAGER, "gradtape function", "tensorflow function", "jax jit"]
     todo = {
         name: {label: parts.command(label, "ops", name, table="linalg") for label in labels}

@@ -27,7 +27,7 @@ CASES = {
 }  # fmt: skip
 _OPS = 100
 
-_open = ExitStack()  # the tape of the case at hand
+_open = ExitStack()  # the tape of the current case
 
 
 def case(library: str, module: Any, name: str, mode: str) -> dict[str, cases.Case]:

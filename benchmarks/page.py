@@ -62,7 +62,7 @@ _DISTURBED = '"!": other work on the machine disturbed these samples.'
 
 
 def _explained(table: str) -> str:
-    """A table, and below it what "!" means if it is there."""
+    """A table, with an explanation of "!" if it occurs."""
     return f"{table}\n\n{_DISTURBED}" if re.search(r"\d!", table) else table
 
 
@@ -92,7 +92,7 @@ def _about(results: dict[str, Any]) -> str:
 def _compared(
     part: dict[str, Any], metric: str
 ) -> list[tuple[str, str, str, str, report.Ratio, report.Ratio | None]]:
-    """Case, our best, the best peer and its figure, best peer / ours, and the same for eager modes."""
+    """A table: case, our best, the best peer and its figure, best peer / ours, and the same for eager modes."""
     rows = []
     for name, cells in part["cases"].items():
         ours = report.best(cells, metric, "gradtape")

@@ -70,7 +70,7 @@ def in_turns(
         result[label] = reply["metrics"]
         todo += [(label, metric, library, []) for metric, m in reply["metrics"].items() if "missing" not in m]
     for turn in range(patience * rounds):
-        # After the usual number of turns only those go on that were disturbed in too many.
+        # After the usual number of turns, only cases with too many disturbed samples continue.
         late = [t for t in todo if turn < rounds or _quiet_turns(t[3]) < max(2, rounds // 2)]
         if not late:
             break
@@ -95,7 +95,7 @@ def command(label: str, part: str, name: str, **about: Any) -> dict[str, Any]:
     return {"library": library, "part": part, "name": name, "mode": mode, **about}
 
 
-# Ways to run that take long before they run; a quick run is without them.
+# Modes with a long compilation, which a quick run leaves out.
 _SLOW_STARTERS = ("torch compile", "tensorflow xla", "jax eager")
 
 
@@ -105,7 +105,7 @@ def some(names: Iterable[str], options: Any) -> list[str]:
 
 
 def chosen(names: Iterable[str], options: Any) -> list[str]:
-    """Those that --only names; without it, `some`."""
+    """The cases that --only names; without it, `some`."""
     all_names = list(names)
     return (
         [name for name in all_names if name in options.workloads]
@@ -134,7 +134,7 @@ def measure(
     for name, commands in todo.items():
         progress(part, name)
         gone = [library for library, peer in running.items() if not peer.alive]
-        running |= peers.start(gone, threads)  # what crashed in one case can do the next
+        running |= peers.start(gone, threads)  # restarts processes that crashed in the case before
         result[name] = in_turns(running, commands, options.rounds, longer * options.seconds)
     versions = {library: peer.version for library, peer in running.items()}
     _close(running)

@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 ENVIRONMENTS = Path(os.environ.get("PEERS", Path.home() / ".cache" / "gradtape-peers"))
 _PATIENCE = 600  # seconds for one answer; the slowest compilation takes a tenth of that
-TOO_LONG = "too long"  # how the reason begins why a case of that kind has no figures
+TOO_LONG = "too long"  # the beginning of the reason why a case has no figures
 THREADS = 2  # for every library, unless a part says otherwise
 
 # The environment of each library, and what pip puts into it: Keras where it has a backend for that library.
@@ -103,7 +103,7 @@ class Peer:
         self.library, self.patience, self.waited = library, patience, 0.0
         env = environment(library, threads)
         if python is not None:
-            env.pop("PYTHONPATH", None)  # what is installed there
+            env.pop("PYTHONPATH", None)  # its environment has gradtape installed
         self._process = subprocess.Popen(
             [python or python_of(library), "-u", str(HERE / "worker.py"), library, str(threads), str(memory)],
             stdin=subprocess.PIPE,
@@ -120,7 +120,7 @@ class Peer:
     def ask(self, **command: Any) -> dict[str, Any]:
         """Sends a command and waits for the answer; without one, only waits."""
         assert self._process.stdin and self._process.stdout
-        asked = time.monotonic()
+        begin = time.monotonic()
         try:
             if command:
                 self._process.stdin.write(json.dumps(command) + "\n")
@@ -131,7 +131,7 @@ class Peer:
         except BrokenPipeError:
             line = ""
         finally:
-            self.waited += time.monotonic() - asked
+            self.waited += time.monotonic() - begin
         if line:
             return json.loads(line)
         try:
@@ -166,7 +166,7 @@ class Peer:
 
 
 def start(libraries: list[str], threads: int = THREADS) -> dict[str, Peer]:
-    """A process for each library that can be had; the others are named and left out."""
+    """A process for each available library; the others are reported and left out."""
     peers = {}
     for library in libraries:
         try:

@@ -56,7 +56,7 @@ def _log(axis: Any) -> None:
 
 
 def _dots(ax: Any, names: list[str], values: Callable[[str, str], float | None]) -> None:
-    """A row a name, a mark a library. Ours is drawn last and larger."""
+    """One row per name and one mark per library; ours is drawn last and larger."""
     for library in (*list(LOOKS)[1:], "gradtape"):
         points = [(v, k) for k, name in enumerate(names) if (v := values(name, library))]
         if points:

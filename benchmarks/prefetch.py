@@ -40,7 +40,7 @@ def _python() -> Any:
 
 
 def _computed() -> Any:
-    """Nothing but ops."""
+    """A pipeline of ops only."""
     matrix = tf.constant(np.full([192, 192], 1 / 192, np.float32))
 
     def powers(x: Any) -> Any:

@@ -55,7 +55,7 @@ def metrics_of(part: dict[str, Any]) -> list[str]:
 
 
 class Ratio(NamedTuple):
-    """How many times as long as we others take, and whether neither was disturbed."""
+    """How many times as long as ours another takes, and whether both were undisturbed."""
 
     value: float
     quiet: bool = True
@@ -88,8 +88,8 @@ def eager_against_eager(cells: dict[str, Any], metric: str) -> Ratio | None:
 
 
 def disagreements(part: dict[str, Any]) -> list[str]:
-    """Cases whose value differs from ours by more than 0.1 %: measured for nothing. Of a number that is nothing
-    but rounding beside the others of its case, that is no difference."""
+    """Cases whose value differs from ours by more than 0.1 %: their measurement is void. Numbers that are only
+    rounding errors, compared with the others of their case, are ignored."""
     out = []
     for name, cells in part.get("cases", {}).items():
         checks = {
@@ -152,7 +152,7 @@ def times(ratio: Ratio | None) -> str:
     return f"**{text}**" if ratio.value < SLOWER else text
 
 
-# How the reason for a missing figure begins -> the word for it.
+# The beginning of the reason for a missing figure -> the word shown in the table.
 _REASONS = {
     "the process": "died", peers.TOO_LONG: "too long", MEMORY: "memory", "MemoryError": "memory",
     "not here": "",
@@ -160,7 +160,7 @@ _REASONS = {
 
 
 def _absent(cells: dict[str, Any], start: str, metric: str) -> str:
-    """The text for a missing figure: a process that died is no missing feature."""
+    """The text for a missing figure; a crashed process is not shown as a missing feature."""
     cell = cells.get(start) or next((c for label, c in cells.items() if label.startswith(start)), {})
     why = cell.get("missing") or cell.get(metric, {}).get("missing", "")
     reason_word = next((word for reason, word in _REASONS.items() if why.startswith(reason)), "fails")

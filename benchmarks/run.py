@@ -62,7 +62,7 @@ PARTS = {
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on besides the code."""
+    """The machine and the versions on which the figures depend."""
     name = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo") as f:
@@ -145,7 +145,7 @@ def main() -> None:
     measured, publishes = commit(), not options.quick and not options.output
     if publishes and measured.endswith("-dirty"):
         parser.error(
-            f"figures are published of commits, and {measured} is none: commit first, or look with --quick or --output"
+            f"published figures belong to a commit, and {measured} has changes: commit first, or use --quick or --output"
         )
     before = read(output)
     results, names = start(before, options.parts, options.resume)

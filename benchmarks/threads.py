@@ -5,8 +5,8 @@
 
 A figure is the steps of two threads in a second over those of one. Without the interpreter's lock, and with two free
 cores, it should be near 2; with the lock it is near 1. `shared` is one tf.function that both threads call, which
-changes no variables: steps that change the same ones come one after the other. `loop` is no more than Python, to tell
-what the machine and the interpreter allow. The core's own threads are off.
+changes no variables: steps that change the same ones come one after the other. `loop` is a plain Python loop, which
+shows what the machine and the interpreter allow. The core's own threads are off.
 
 One thread and two take turns of a few milliseconds, and the best of each counts: on a busy machine, too, there are
 turns during which nobody else runs. Nothing is published.
@@ -31,7 +31,7 @@ Run = Callable[[int], object]
 
 
 class Workers:
-    """Two threads that make steps when they are told to, alone or both at once."""
+    """Two threads that run steps on request, alone or both at once."""
 
     def __init__(self, runs: list[Run]) -> None:
         self._gate = threading.Barrier(len(runs) + 1)
@@ -73,7 +73,7 @@ def _count(n: int) -> int:
 
 
 def _runs(name: str, mode: str) -> list[Run]:
-    """What two threads run."""
+    """The step that the two threads run."""
     if name == "loop":
         return [_count, _count]
     made = [tensorflow_api.build(tf, name, "eager" if mode == "eager" else "function") for _ in range(2)]

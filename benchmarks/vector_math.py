@@ -1,4 +1,4 @@
-"""Element-wise functions in two builds of gradtape, in turns: is our vector math as fast as the one before?
+"""Element-wise functions in two builds of gradtape, in turns: is the vector math as fast as before?
 
     python benchmarks/vector_math.py --before ../before/.venv/bin/python
     python benchmarks/vector_math.py --before PYTHON --only sin pow --types f32 --levels 3 4
@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 
-# Where most arguments of the function are, in a program: the range that random ones come from.
+# The range of the random arguments: where most arguments are in programs.
 UNARY = {
     "exp": (-10, 10), "expm1": (-4, 4), "log": (0.01, 20), "log1p": (-0.9, 10), "sin": (-10, 10), "cos": (-10, 10),
     "tan": (-10, 10), "asin": (-1, 1), "acos": (-1, 1), "atan": (-5, 5), "sinh": (-5, 5), "cosh": (-5, 5),

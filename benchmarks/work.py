@@ -35,8 +35,8 @@ def _product(rows: float, inner: float, columns: float) -> float:
 
 
 def _layers(batch: int, *widths: int) -> float:
-    """A training step of dense layers: the product, that of the weights' gradient, and, but for the first layer, that
-    of the gradient of what came in."""
+    """A training step of dense layers: the product, that of the weights' gradient, and, except in the first layer,
+    that of the gradient of the input."""
     each = [_product(batch, i, o) for i, o in zip(widths, widths[1:], strict=False)]
     return 3 * sum(each) - each[0]
 
@@ -58,7 +58,7 @@ def _cnn() -> tuple[float, float]:
         _product(images * 14 * 14, 9 * 32, 64),
     )
     dense = (7 * 7 * 64, 128, 10)
-    # The dense layers' own first layer has a gradient of what comes in: there are layers below.
+    # The first dense layer also needs the gradient of its input, since there are layers below.
     operations = 2 * first + 3 * second + _layers(images, *dense) + _product(images, *dense[:2])
     parameters = 9 * 32 + 32 + 9 * 32 * 64 + 64 + _parameters(*dense)
     return operations, _ADAM_STATE * parameters + _FLOAT * images * 28 * 28
@@ -76,7 +76,7 @@ def _lstm() -> tuple[float, float]:
 
 
 def _transformer() -> tuple[float, float]:
-    """W7. All products of both blocks have two gradients: scale and shift of the first layer norm want theirs."""
+    """W7. All products of both blocks have two gradients: the first layer norm has gradients for scale and shift."""
     rows = BATCH * SEQUENCE
     dense = [(WIDTH, 3 * WIDTH), (WIDTH, WIDTH), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)]
     scores = _product(
@@ -206,7 +206,7 @@ def rates_of_functions(parts: dict[str, Any]) -> dict[str, float]:
 
 
 def near(parts: dict[str, Any], threads: int) -> str:
-    """How far each workload is from the limit: a table, and what takes the remaining time."""
+    """How far each workload is from the limit: a table, with the causes of the remaining time."""
     cases = parts.get("workloads", {}).get("cases", {}) | parts.get("optimizers", {}).get("cases", {})
     rows, words = [], []
     functions = rates_of_functions(parts)

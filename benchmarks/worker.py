@@ -19,7 +19,7 @@ from typing import Any
 _now = time.perf_counter
 _LONG = 0.2  # seconds: a longer call gets no extra warm-up calls
 
-# Where the cases of a part are made, when it is not the module of that name.
+# The modules that build the cases of a part, if not the one of the same name.
 MODULES = {"data": "data_pipeline", "keras": "keras_layers"}
 
 
@@ -63,12 +63,11 @@ def busy_elsewhere() -> tuple[float, float]:
 
 
 def sample(case: Any, seconds: float, waiting: Waiting, alone: bool) -> dict[str, list[float]]:
-    """Microseconds per call, measured for `seconds`; clean are those that nothing disturbed.
+    """Microseconds per call, measured for `seconds`; clean are the undisturbed ones.
 
-    Disturbed is a sample during which a thread of ours waited for a core. With `alone`, for work on
-    several threads, it is also one that other processes computed beside: a pool whose threads
-    wait for each other suffers from that far more than one whose threads do not, so that
-    comparing the two would compare the machine's load.
+    A sample is disturbed if a thread of this process waited for a core. With `alone`, for work on several
+    threads, it is also disturbed if other processes were computing: that slows a pool whose threads wait for
+    each other far more than one whose threads do not, so comparing the two would compare the machine's load.
     """
     waiting.refresh()
     clean: list[float] = []
@@ -90,7 +89,7 @@ def sample(case: Any, seconds: float, waiting: Waiting, alone: bool) -> dict[str
 
     used, begin = busy_elsewhere()[0], _now()
     count = case.count or 1
-    if group(count, 0.0) < _LONG:  # what was asleep is awake now: two calls that do not count
+    if group(count, 0.0) < _LONG:  # two calls that are not counted, to wake sleeping threads
         once = group(count, 0.0) / count
         clean.clear(), other.clear()
         # Long enough for the clock's own cost to vanish, short enough for many samples.
@@ -99,7 +98,7 @@ def sample(case: Any, seconds: float, waiting: Waiting, alone: bool) -> dict[str
     while _now() - begin < seconds or len(clean) + len(other) < 3:
         group(count, 2e-3)
     share = (busy_elsewhere()[0] - used) / ((_now() - begin) * (os.cpu_count() or 1))
-    # The clock behind it ticks a hundred times a second: a stricter bound would find ghosts.
+    # That clock ticks a hundred times a second: a stricter bound would be noise.
     if alone and share > 0.15:
         clean, other = [], clean + other
     return {"clean": clean, "other": other}
@@ -108,8 +107,8 @@ def sample(case: Any, seconds: float, waiting: Waiting, alone: bool) -> dict[str
 def settle(limit: float = 0.25) -> None:
     """Returns when the threads of this process have gone to sleep, so that they do not take the next one's core.
 
-    Pools spin for a while after work, each its own way. To forbid it (OMP_WAIT_POLICY and the like) would
-    measure libraries as nobody runs them.
+    Thread pools spin for a while after work. To forbid that (OMP_WAIT_POLICY and the like) would not measure
+    the libraries as they are used.
     """
     end = _now() + limit
     while _now() < end:
@@ -161,7 +160,7 @@ def main() -> None:
     library, threads = sys.argv[1], int(sys.argv[2])
     limit_memory(float(sys.argv[3]) if sys.argv[3:] else 0)
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # whatever a library prints must not be taken for an answer
+    os.dup2(2, 1)  # output of a library must not be mistaken for an answer
     if hasattr(os, "sched_setaffinity"):  # XLA takes as many threads as it sees cores
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:])
 

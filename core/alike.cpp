@@ -1,7 +1,7 @@
-// Clusters that are alike, such as the updates of an optimizer's variables, run together: short ones as one,
-// all of them spread over threads. A hundred variables of a few elements each cost as much as one with all
-// their elements, plus two copies. An element's result does not depend on its place in a tile, so results
-// stay the same bit for bit.
+// Runs equal clusters, such as the updates of an optimizer's variables, together: short ones as one, all of
+// them spread over threads. A hundred variables of a few elements each cost as much as one with all their
+// elements, plus two copies. An element's result does not depend on its place in a tile, so results stay the
+// same bit for bit.
 #include <algorithm>
 #include <cstring>
 #include <memory>

@@ -31,8 +31,9 @@ struct Use {
   bool written;  // blocks write their parts
 };
 
-// A block's parts of values that share memory are the same bytes if the values are equally long and each
-// block keeps to its part. A value that a block reads as a whole is not written.
+// Checks that blocks do not disturb each other. Parts of values that share memory are the same bytes if the
+// values are equally long and each block uses only its own part. A value that a block reads as a whole must
+// not be written.
 void check_memory(std::vector<Use>& uses) {
   std::sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
@@ -157,7 +158,7 @@ class BlockRunner {
       else
         step.impl->run({at_.data(), int(at_.size()), step.attrs ? *step.attrs : none}, outs_);
       for (size_t k = 0; k < outs.size(); ++k)
-        if (char* to = place(outs[k]); outs_[k].data != to)  // it is where an operand is
+        if (char* to = place(outs[k]); outs_[k].data != to)  // the op returned elements of an operand
           std::memcpy(to, outs_[k].data, size_t(outs_[k].nbytes()));
     }
   }

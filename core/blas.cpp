@@ -1,6 +1,6 @@
-// Loading OpenBLAS. It is 20 MB and starts threads of its own, so it is loaded at the first product that
-// needs it and told to use one thread: the threads around it are ours. It ends the process when it is out of
-// memory, so it is called only where there is enough.
+// Loading OpenBLAS. It is 20 MB, so it is loaded at the first product that needs it. It is set to one thread,
+// since it is called from our threads. It ends the process when it is out of memory, so it is called only
+// when there is enough.
 #include "blas.h"
 
 #include <algorithm>
@@ -171,8 +171,8 @@ extern "C" void* __tls_get_addr(void* module_and_offset);
 #endif
 
 #if defined(__linux__)
-// The library does not say how many buffers it has. A new one would lie in the hole where there was room for
-// it: if something is mapped there afterwards, it has been taken.
+// The library does not say how many buffers it has. A new one would be mapped in the hole that was probed: if
+// something is mapped there after the call, the library has taken another buffer.
 namespace {
 std::mutex holes;  // taken by threads that are inside only
 constexpr int kMostHoles = 256;
@@ -187,9 +187,9 @@ void* find_hole() {
   return p;
 }
 
-// Whether this process may have one more buffer without trying: mapping and unmapping memory is slow, and
-// threads that do it wait for each other. Limits may be set at any time, and asking for them waits as well,
-// so a thread asks at most once in a millisecond.
+// Whether this process may have one more buffer, without mapping memory to find out: that is slow, and
+// threads that do it wait for each other. Limits may change at any time, but reading them waits as well, so a
+// thread reads them at most once in a millisecond.
 bool room_is_sure() {
   using Clock = std::chrono::steady_clock;
   static thread_local constinit Clock::time_point asked{};

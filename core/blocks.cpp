@@ -109,7 +109,7 @@ void* take_slab() {
   std::lock_guard hold(all.lock);
   Region* r = all.first;
   if (!r) {
-    // With few records there is no need to pay for zeros that only many need.
+    // The first region is not in a huge page: with few records, filling it with zeros would not pay.
     void* p = map_pages(kHugePage, all.count > 0);
     if (!p) throw std::bad_alloc();
     r = new (p) Region{nullptr, nullptr, kAllFree};
@@ -131,7 +131,7 @@ void give_slab(void* slab) {
   if (!r->free) all.list(r);
   r->free |= uint32_t(1) << (at & (kHugePage - 1)) / kSlab;
   if (r->free != kAllFree) return;
-  if (!all.empty) {  // keep one: short-lived tapes would ask for it again and again
+  if (!all.empty) {  // keep one: short-lived tapes would map it again and again
     ++all.empty;
     return;
   }

@@ -50,7 +50,7 @@ inline Buffer* open_block(Buffer* b, size_t bytes) {
 inline void close_block(Buffer* b, size_t except = 0) { open_block(b, except); }
 
 size_t machine_memory();       // physical memory and swap; 0: unknown
-void want_room(size_t bytes);  // throws as `allocate` would, for memory that other code will ask for
+void want_room(size_t bytes);  // throws as `allocate` would, for memory that other code will allocate
 Buffer* from_system(int bin);  // nullptr when there is no more
 void to_system(Buffer*);
 

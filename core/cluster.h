@@ -120,8 +120,8 @@ inline void run_whole(const Cluster& c, char* const* at, int64_t n) {
   c.whole(out, in, nullptr, n);
 }
 
-// Whether two clusters do the same to arrays of different lengths, element by element: they read and write
-// whole arrays and single elements, and reduce nothing.
+// Whether two clusters have the same operations, on arrays of perhaps different lengths, and are
+// element-wise: they read and write whole arrays and single elements, and reduce nothing.
 bool alike(const Cluster& a, const Cluster& b);
 
 // Runs clusters that are alike as one loop where they are short: the elements of many go through the

@@ -20,7 +20,7 @@ int detect() {
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512cd"))
     best = 4;
-  // Asking for more than the processor has would end in an illegal instruction.
+  // Not above the level of the processor, which would end in an illegal instruction.
   if (const char* asked = std::getenv("GRADTAPE_ISA")) {
     int level = std::atoi(asked);
     if (level >= 1 && level < best) best = level;

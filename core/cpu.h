@@ -1,4 +1,4 @@
-// Which copy of the kernels this processor runs.
+// The instruction set of the processor, and which copy of the kernels runs on it.
 #pragma once
 #include <string>
 

@@ -1,5 +1,4 @@
-// Element types: the enum every other file switches on, the two 16-bit floats, and what dtypes.def says of
-// each type.
+// Element types: their enum, the two 16-bit floats, and the properties of each type from dtypes.def.
 #pragma once
 #include <bit>
 #include <complex>
@@ -65,7 +64,7 @@ struct DtypeFacts {
   const char* format;
   Dtype real;
 };
-constexpr DtypeFacts kDtypeFacts[] = {
+inline constexpr DtypeFacts kDtypeFacts[] = {
 #define GT_DTYPE(tag, type, name, kind, number, format, real) \
   {name, kind, sizeof(type), number, format, Dtype::real},
 #define GT_HELD(tag, name, kind, number) {name, kind, 0, number, "", Dtype::tag},

@@ -1,4 +1,4 @@
-// What happens before and after a fork, in the right order for everything that a fork must not interrupt.
+// The handlers that run before and after a fork: they take and release all locks, in the right order.
 #include "fork.h"
 
 #include "blas.h"

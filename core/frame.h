@@ -35,7 +35,7 @@ struct Frame {
   std::vector<std::vector<std::pair<Tensor*, const Tensor*>>> aliases_of;  // those of loose results, by step
   std::vector<Tensor*> fresh, loose;  // results; values that steps may allocate themselves
   std::vector<bool> is_loose;         // the same by value number
-  std::vector<bool> taken;            // results that this run writes over an input
+  std::vector<bool> taken;            // results with which this run overwrites an input
   Buffer* memory = nullptr;
   std::vector<Tensor> alias_values;
   std::vector<const char*> pointers_in;
@@ -44,9 +44,9 @@ struct Frame {
   std::vector<const Cluster*> together;
   std::vector<const char* const*> begins_in;
   std::vector<char* const*> begins_out;
-  // Short steps run as lines of prepared calls, without looking at what they are: for each step the number of
-  // steps from it on that make one line (0: none), its first call, and whether an operand gets its memory
-  // while the program runs.
+  // Consecutive short steps run as a line: a list of prepared calls. For each step: the number of steps from
+  // it on that make one line (0: none), its first call, and whether an operand gets its memory while the
+  // program runs.
   std::vector<uint32_t> line, first;
   std::vector<bool> moves;
   std::vector<Prepared> calls;

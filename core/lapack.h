@@ -1,5 +1,5 @@
-// What the linear algebra ops share: LAPACK routines by name, products, transposing. LAPACK stores matrices
-// by columns: it sees the transpose of ours, and most ops are written so that this is what they want.
+// Shared by the linear algebra ops: LAPACK routines by name, products, transposing. LAPACK stores matrices by
+// columns, so it sees the transpose of ours; most ops are written so that they need no transposition.
 #pragma once
 #include <atomic>
 #include <cmath>

@@ -199,8 +199,9 @@ static bool same_scalars(const Program& p, const Step& a, const Step& b) {
   return true;
 }
 
-// Whether the results are in memory of their own, so that they overlap with nothing, and do not use each
-// other: `made` has for each value the first step of the run of clusters that it is a result of.
+// Whether the results of these clusters are in memory of their own, so that they overlap with nothing, and
+// none reads the result of another: `made` has, for each value, the first step of the clusters that it is a
+// result of.
 static bool joins(const Program& p, size_t first, size_t last, const std::vector<size_t>& made) {
   const Step &a = p.steps[first], &b = p.steps[last];
   if (b.kind != Step::Kind::Cluster) return false;
@@ -216,7 +217,7 @@ static bool joins(const Program& p, size_t first, size_t last, const std::vector
 
 // Longer programs release the interpreter's lock; see run_over.
 constexpr double kShortNanoseconds = 50000;
-// Programs that read and write more look at the clock between their steps.
+// Programs that read and write more check the clock, and for interrupts, between their steps.
 constexpr int64_t kLongElements = 1 << 17;
 
 void Program::finish() {
@@ -411,8 +412,8 @@ static bool has_margin() {
 Program::Run::Run(Program& program, const Tensor* const* inputs, bool take)
     : program_(program), frame_(program.take_frame()) {
   Frame& f = *frame_;
-  // With results written over inputs there is no way back: if memory is so short that a tile might get none,
-  // the results get memory of their own, or the run fails with nothing changed.
+  // A run that overwrites inputs cannot be undone: if memory is so short that a tile might get none, the
+  // results get memory of their own, or the run fails with nothing changed.
   take = take && !program.in_place.empty() && has_margin();
   // Before the frame holds the inputs too: one reference is the variable's own.
   for (size_t k = 0; take && k < program.in_place.size(); ++k) {
@@ -442,9 +443,8 @@ void Program::Run::compute(std::vector<Tensor>& outs, double* times) {
   f.claim(program_.arena_bytes);
   for (Tensor* t : f.fresh)
     if (!t->buffer && !is_held(t->dtype)) t->allocate();
-  // With results written over inputs there is no way back, so the memory of the results is claimed before
-  // the first step, also for those that may turn out to be part of the arena, which other steps will write
-  // to.
+  // A run that overwrites inputs cannot be undone, so the memory of the results is claimed before the first
+  // step, also for those that may turn out to be part of the arena, which later steps write to.
   const std::vector<uint32_t>& results = program_.results;
   outs.clear();
   outs.reserve(results.size());

@@ -1,5 +1,5 @@
 // A program: a lowered graph. A flat list of steps over values of known shapes, with one block of memory for
-// everything that does not leave it. Runs without Python.
+// all intermediate values. Runs without Python.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -41,7 +41,8 @@ struct Step {
   bool may_share() const { return kind == Kind::Call || (kind == Kind::Op && !impl->allocates); }
 };
 
-// Throws if the user has interrupted the process. Set by the Python layer; asked between chunks of long work.
+// Throws if the user has interrupted the process. Set by the Python layer; called between chunks of long
+// work.
 extern void (*check_interrupt)();
 
 // Calls `check_interrupt` about ten times a second. While steps are fast, the clock is read once in `most`
@@ -70,18 +71,18 @@ class Program {
   class Run {
    public:
     // `inputs` have the shapes and types the program was compiled for (see `check_inputs`). With `take`,
-    // results are written over inputs where `in_place` says so and nothing else holds them.
+    // results overwrite inputs as `in_place` says, where nothing else refers to those.
     Run(Program& program, const Tensor* const* inputs, bool take = false);
     ~Run();
     Run(const Run&) = delete;
-    bool takes(size_t result) const;  // whether the result is written over the input that `in_place` names
+    bool takes(size_t result) const;  // whether the result overwrites the input that `in_place` names
     // With `times` (one per step) the seconds each step took are added there.
     void compute(std::vector<Tensor>& outs, double* times = nullptr);
 
    private:
     Program& program_;
     std::unique_ptr<Frame> frame_;
-    bool interruptible_ = true;  // not with some variables written over and others not
+    bool interruptible_ = true;  // false if some variables could be left overwritten and others not
   };
 
   // Runs of one program, one after the other: results of a run are inputs of the next, as in a loop. Never
@@ -104,7 +105,7 @@ class Program {
     struct Slot {
       Tensor* at;  // in the frame
       Tensor own;
-      int32_t over = -1;   // the input it may be written over
+      int32_t over = -1;   // the input it may overwrite
       bool taken = false;  // it is, in this run
     };
     struct Copy {
@@ -126,7 +127,7 @@ class Program {
     std::vector<Tensor*> loose_;  // values that steps may allocate themselves; they get memory before a run
     bool moved_ = true;           // something has another address than in the last run
     bool shared_ = false;         // a result of the last run has been handed out
-    // Nothing is held outside and nothing moves: these copies are all there is to do between two runs.
+    // Nothing outside refers to a value and nothing moves: only these copies are needed between two runs.
     bool steady_ = false;
     std::vector<Copy> copies_;
     void rest();
@@ -150,13 +151,13 @@ class Program {
 
   Program();
   ~Program();
-  // The value whose elements a value has: itself, unless it is an alias.
+  // The value that owns a value's elements: itself, unless it is an alias.
   size_t origin(size_t v) const { return values[v].place == Place::Alias ? size_t(values[v].at) : v; }
   void check_inputs(
       const Tensor* const* inputs) const;  // throws if they are not what the program was compiled for
-  // Runs a short program whose results are all written over inputs. Returns false, with nothing done, if it
-  // is not one, or if something else holds one of those inputs. Nothing may look at an input meanwhile: the
-  // caller has the interpreter's lock.
+  // Runs a short program whose results all overwrite inputs. Returns false, with nothing done, if it is not
+  // one, or if something else refers to one of those inputs. Nothing may read an input meanwhile: the caller
+  // holds the interpreter's lock.
   bool run_over(const Tensor* const* inputs);
   void finish();  // call once, when everything above is set; throws if it does not fit together
   bool calls() const { return calls_; }  // whether a step is code outside the program
@@ -169,7 +170,7 @@ class Program {
   void check() const;
   std::unique_ptr<Frame> take_frame();
   void give_back(std::unique_ptr<Frame> f) noexcept;
-  // `moved`: something has another address than when the frame was used last.
+  // `moved`: some address differs from the last use of the frame.
   void execute(Frame& f, double* times, bool interruptible, bool moved = true);
   // Frames that no run uses. A thread looks into its own place first, so that threads which run one program
   // do not wait for each other.

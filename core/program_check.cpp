@@ -1,6 +1,6 @@
-// Checks that a program is consistent: places exist, values are computed before they are read, steps get and
-// give what their shapes say. A program that passes touches no memory but its own; running one checks its
-// inputs only.
+// Checks that a program is consistent: places exist, values are computed before they are read, and operands
+// and results of steps have the declared shapes. A program that passes accesses only its own memory; a run
+// checks only its inputs.
 #include "ops/elementwise.h"
 #include "program.h"
 

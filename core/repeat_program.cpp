@@ -1,5 +1,5 @@
-// Runs a program repeatedly. One frame serves all runs, values stay where they are, and an iteration
-// allocates and counts nothing, unless one of its results is held outside.
+// Runs a program repeatedly. All runs use one frame, values stay where they are, and an iteration allocates
+// nothing, unless something outside refers to one of its results.
 #include <cstring>
 
 #include "frame.h"
@@ -79,7 +79,7 @@ void Program::Repeat::run() {
     for (auto& [t, input] : f.given) lend(*t, &inputs_[input]);
   const bool moved = moved_;
   moved_ = false;
-  // What a failing iteration has written over is never seen.
+  // If an iteration fails, nobody reads what it has overwritten.
   program_.execute(f, nullptr, true, moved);
 }
 

@@ -89,7 +89,7 @@ struct Tensor {
     o.buffer = nullptr;
     o.data = nullptr;
   }
-  // Releasing a buffer may run code that looks at this tensor (the release of a foreign one): it comes last.
+  // Releasing a foreign buffer may run code that reads this tensor, so the old buffer is released last.
   Tensor& operator=(const Tensor& o) {
     ref(o.buffer);
     numel = o.numel, dtype = o.dtype, shape = o.shape;
@@ -105,8 +105,8 @@ struct Tensor {
   ~Tensor() { unref(buffer); }
 
   bool has_value() const { return buffer != nullptr; }
-  // Whether nothing else holds the elements, so that they may be written over. That stays true as long as
-  // nobody can make a copy; what other threads read before they released theirs, they have read.
+  // Whether nothing else refers to the elements, so that they may be overwritten. That stays true as long as
+  // no thread can copy this tensor; other threads finished reading before they released their references.
   bool is_sole() const {
     return buffer && buffer->refs.load(std::memory_order_acquire) == 1 && !buffer->release;
   }
@@ -124,7 +124,7 @@ struct Tensor {
     buffer = gt::allocate(size_t(bytes));
     data = buffer->data;
   }
-  // Gives it memory, unless it has some that nothing else holds, such as a place in a program.
+  // Allocates its elements, unless it has memory that nothing else refers to, such as a place in a program.
   void claim() {
     if (!data || (buffer && !is_sole())) allocate();
   }

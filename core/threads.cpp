@@ -1,4 +1,4 @@
-// The thread pool: started at the first call that needs it, asleep when there is nothing to do.
+// The thread pool: started by the first call that needs it, asleep when there is no work.
 #include "threads.h"
 
 #include <algorithm>
@@ -109,7 +109,7 @@ struct Pool {
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // of the first chunk that failed; for the caller, when all are done
 
-  alignas(64) std::atomic<int> crew{0};  // workers of an earlier crew go home
+  alignas(64) std::atomic<int> crew{0};  // workers of an earlier crew end
   std::atomic<int> asleep{0};
   std::mutex mutex;
   std::condition_variable wake;

@@ -9,7 +9,7 @@
 namespace gt {
 
 // The memory a thread needs to throw is allocated on first use, and the process ends if that fails: so a new
-// thread asks for it at once.
+// thread allocates it at once.
 void prepare_to_throw();
 
 int num_threads();

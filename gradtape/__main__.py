@@ -46,7 +46,7 @@ def processor() -> str:
 
 
 def facts() -> dict[str, Any]:
-    """Everything a bug report or a benchmark figure should come with, for programs."""
+    """What a bug report or a benchmark figure should include, as a dictionary."""
     versions: dict[str, str | None] = {}
     for name in _COMPANIONS:
         try:
@@ -72,12 +72,12 @@ def facts() -> dict[str, Any]:
 
 
 def _doubt(setting: str) -> str:
-    """What is said of an environment variable that gradtape does not know."""
+    """The warning about an unknown environment variable."""
     return "" if setting in {s.name for s in SETTINGS} | {"GRADTAPE_COLLECTIVE_TIMEOUT"} else " (unknown)"
 
 
 def info() -> str:
-    """The same as text, for people."""
+    """The report as text."""
     report = facts()
     counters = report["memory"]
     live, peak = size(counters["live_bytes"]), size(counters["peak"])

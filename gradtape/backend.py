@@ -80,7 +80,7 @@ inferred, nothing is computed.
 **Sparse tensors and images**
 
 - `sparse_calls`: a table to add to: the implementation of a public function for arguments with a `tf.SparseTensor`.
-- `made(places, values, sizes)`, `places_of(x)`, `sizes_of(x)`: a sparse tensor from arrays, and its arrays.
+- `make_sparse(places, values, sizes)`, `places_of(x)`, `sizes_of(x)`: a sparse tensor from arrays, and its arrays.
 - `keys_of(places, sizes)`, `places_at(keys, sizes)`: indices as flat numbers in row-major order, and back.
 - `resized(images, height, width, method, antialias)`, `nearest(images, height, width)`: resized images.
 - `read_between(pixels, sizes, places, order, mode, fill, start=None)`: arrays interpolated at fractional positions.
@@ -156,14 +156,14 @@ _LATE = {
     "gradtape.io.framing": "crc32c",
     "gradtape.sparse.dispatch": "sparse_calls=TABLE",
     "gradtape.sparse.ordering": "keys_of places_at",
-    "gradtape.sparse.tensor": "made places_of sizes_of",
+    "gradtape.sparse.tensor": "make_sparse places_of sizes_of",
     "gradtape.summary.encode": "summary_metadata=metadata",
     "gradtape.train.files": "update_state checkpoint_exists=exists",
 }
 _WHERE = {
-    name: (module, there or name)
+    name: (module, attribute or name)
     for module, names in _LATE.items()
-    for name, _, there in (row.partition("=") for row in names.split())
+    for name, _, attribute in (row.partition("=") for row in names.split())
 }
 
 __all__ = [
@@ -184,7 +184,7 @@ def op(name: str) -> Any:
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'gradtape.backend' has no attribute {name!r}")
-    module, there = _WHERE[name]
+    module, attribute = _WHERE[name]
     value: Any = importlib.import_module(module)
-    globals()[name] = value = value if there == "." else getattr(value, there)
+    globals()[name] = value = value if attribute == "." else getattr(value, attribute)
     return value

@@ -23,7 +23,7 @@ from gradtape._src.public import absent as _absent
 
 
 class _Config(_types.ModuleType):
-    """The module's own type, for the one setting that is an attribute."""
+    """The type of this module, which makes the setting `jacobian_memory` a property."""
 
     @property
     def jacobian_memory(self) -> int:
@@ -84,7 +84,7 @@ class LogicalDevice(NamedTuple):
 
 
 class LogicalDeviceConfiguration(NamedTuple):
-    """How one logical device is cut out of a physical one. Limits are not enforced."""
+    """The options of one logical device, a part of a physical one. Limits are not enforced."""
 
     memory_limit: int | None = None
     experimental_priority: int | None = None
@@ -134,7 +134,7 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
 def set_visible_devices(
     devices: PhysicalDevice | Iterable[PhysicalDevice], device_type: str | None = None
 ) -> None:
-    """Says which devices (of a type) a program wants to see.
+    """Sets the devices (of one type) that the program can use.
 
     Raises:
       ValueError: if one is not a device of this machine, or not of `device_type`.
@@ -282,7 +282,7 @@ class threading:
 
     @staticmethod
     def get_inter_op_parallelism_threads() -> int:
-        """What was set; 0 by default."""
+        """The number that was set; 0 by default."""
         return threading._inter_op
 
     @staticmethod
@@ -362,7 +362,7 @@ class experimental:
 
     @staticmethod
     def get_memory_growth(device: PhysicalDevice) -> bool:
-        """What was set; True for the CPU, whose memory is allocated as it is needed."""
+        """The value that was set; True for the CPU, whose memory is allocated as it is needed."""
         _check_device("get_memory_growth", device)
         return device.device_type == "CPU" or _os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE") == "false"
 
@@ -395,12 +395,12 @@ class experimental:
 
     @staticmethod
     def tensor_float_32_execution_enabled() -> bool:
-        """What was set."""
+        """The value that was set."""
         return experimental._tensor_float_32
 
     @staticmethod
     def get_synchronous_execution() -> bool:
-        """What was set; ops are always synchronous."""
+        """The value that was set; ops are always synchronous."""
         return experimental._synchronous
 
     @staticmethod
@@ -410,7 +410,7 @@ class experimental:
 
     @staticmethod
     def get_device_policy() -> str:
-        """What was set."""
+        """The value that was set."""
         return experimental._policy
 
     @staticmethod

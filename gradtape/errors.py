@@ -1,4 +1,4 @@
-"""tf.errors: the exceptions of TensorFlow, and the codes they stand for."""
+"""tf.errors: the exceptions of TensorFlow, and their error codes."""
 
 from gradtape._src.base.errors import (
     ABORTED,

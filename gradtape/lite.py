@@ -11,7 +11,7 @@ _WORDS = "TensorFlow Lite converts TensorFlow's graphs, which gradtape does not 
 
 
 class OpsSet(enum.Enum):
-    """Which ops a converted model may have."""
+    """The sets of ops that a converted model may use."""
 
     TFLITE_BUILTINS = "TFLITE_BUILTINS"
     SELECT_TF_OPS = "SELECT_TF_OPS"
@@ -19,7 +19,7 @@ class OpsSet(enum.Enum):
 
 
 class Optimize(enum.Enum):
-    """How a converted model is made smaller."""
+    """Options for making a converted model smaller."""
 
     DEFAULT = "DEFAULT"
     OPTIMIZE_FOR_SIZE = "OPTIMIZE_FOR_SIZE"

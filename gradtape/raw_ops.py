@@ -197,7 +197,7 @@ class _Normalized(_NamedTuple):
 
 
 class _NormalizedV3(_NamedTuple):
-    """The same, with an empty third reserve space, which only cuDNN's kernel uses."""
+    """As `FusedBatchNorm`, with an empty third reserve space, which only cuDNN's kernel uses."""
 
     y: _Any
     batch_mean: _Any

@@ -104,11 +104,11 @@ def save(
       obj: a `tf.Module` or a Keras model; with `stablehlo`, only StableHLO is written for a Keras model.
       export_dir: the folder.
       signatures: a function of a method of the module, or a dictionary of such functions, each with an
-        `input_signature` or traced by `get_concrete_function`. Without it, the only method that is such a function, or
-        the call of a Keras model, is "serving_default".
+        `input_signature` or traced by `get_concrete_function`. Without it, the only method that is such a
+        function, or the call of a Keras model, is "serving_default".
       stablehlo: whether to write programs, to `stablehlo/<name>`, that run with JAX, without gradtape and the
-      class: one for each signature, or without signatures for each method that is a `tf.function` with an
-      `input_signature`. A dictionary sets options of `ConcreteFunction.export`.
+        class: one for each signature, or without signatures for each method that is a `tf.function` with an
+        `input_signature`. A dictionary sets options of `ConcreteFunction.export`.
 
     Raises:
       ValueError: if `obj` is not a module, or holds something that cannot be stored; the error names it.
@@ -135,11 +135,11 @@ def save(
         writer, root, stored = _described(obj, named, folder, by_class=False)
     if stablehlo is not False:
         programs = _programs(obj, signatures)
-        given = stablehlo if isinstance(stablehlo, dict) else {}
+        options_ = stablehlo if isinstance(stablehlo, dict) else {}
         shutil.rmtree(
             os.path.join(folder, _export.FOLDER), ignore_errors=True
         )  # saving replaces an earlier save
-        _export.write(folder, programs, dict.fromkeys(programs, given))
+        _export.write(folder, programs, dict.fromkeys(programs, options_))
     os.makedirs(os.path.join(folder, VARIABLES_DIRECTORY), exist_ok=True)
     content = {"format": _FORMAT, "version": 2, "root": root, "objects": writer.objects, "signatures": stored}
     description = json.dumps(content, indent=1).encode()
@@ -309,7 +309,9 @@ class _Writer:
             return number
         cls = self._name(type(module), f"the class of {path}")
         if hasattr(type(module), "__del__"):
-            raise ValueError(f"saved_model.save: {cls} has a method __del__; load would refuse to make one.")
+            raise ValueError(
+                f"saved_model.save: {cls} has a method __del__; load would refuse to create one."
+            )
         attributes = {}
         for name, value in vars(module).items():
             if name not in _SKIPPED and not name.startswith("__"):
@@ -406,7 +408,7 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
             if not named and serve is not None:
                 named[DEFAULT_SERVING_SIGNATURE_DEF_KEY] = serve
         else:
-            raise ValueError("its root is no module")
+            raise ValueError("its root is not a module")
         vars(result)["signatures"] = {key: Signature(key, f) for key, f in named.items()}
     return result
 
@@ -506,7 +508,7 @@ class _Reader:
         attribute = inspect.getattr_static(type(owner), name)
         python = attribute.python_function if isinstance(attribute, Function) else attribute
         if not isinstance(owner, Module) or not isinstance(python, types.FunctionType):
-            raise ValueError(f"{name!r} is no method of a module")
+            raise ValueError(f"{name!r} is not a method of a module")
         return types.MethodType(python, owner)
 
     def _dict(self, pairs: list) -> Any:

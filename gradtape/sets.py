@@ -17,7 +17,7 @@ from gradtape.sparse.tensor import SparseTensor
 
 
 def _rows(value: Any) -> tuple[dict, tuple[int, ...], Any]:
-    """For each row with values, the set of them; the shape of the rows; the type."""
+    """The set of values of each row that has any; the shape of the rows; the type."""
     if isinstance(value, SparseTensor):
         shape = tuple(int(d) for d in array_of(value.dense_shape))[:-1]
         sets: dict = {}

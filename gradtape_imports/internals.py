@@ -229,7 +229,7 @@ class _Lookup:
                 self._other = dict(pair.split("=") for pair in part.split())
 
     def __call__(self, name: str) -> Any:
-        value = None if name.startswith("__") else self._found(name)
+        value = None if name.startswith("__") else self._lookup(name)
         if value is not None:
             self._names[name] = value
             return value
@@ -238,7 +238,7 @@ class _Lookup:
             "and gradtape has the names of it that were seen in use. Hint: look for a public name of the same meaning."
         )
 
-    def _found(self, name: str) -> Any:
+    def _lookup(self, name: str) -> Any:
         """The object with this name, or None."""
         if f"{self._path}.{name}" in MODULES or f"{self._path}.{name}" in _PACKAGES:
             return module([*self._path.split("."), name])

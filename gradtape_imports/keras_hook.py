@@ -227,7 +227,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
         # Features that Keras has only on TensorFlow (text layers, datasets from folders, seeds) use gradtape instead.
         adaptations = importlib.import_module(f"{PACKAGE}.adaptations")
-        module_utils.tensorflow.module = adaptations.StandIn()
+        module_utils.tensorflow.module = adaptations.TensorFlowShim()
         module_utils.tensorflow._available = True
         self._config._BACKEND = NAME
         for part in ("optimizer", "calls"):

@@ -82,7 +82,7 @@ def test_a_size_that_would_exceed_a_limit_is_not_tried(bench):  # noqa: F811
     assert growth.skipped(axis, 10_000, {"missing": failed}, 1000) == failed
 
 
-def test_growth_is_measured_in_a_process_that_goes_from_size_to_size(bench, monkeypatch):  # noqa: F811
+def test_growth_is_measured_in_one_process_for_all_sizes(bench, monkeypatch):  # noqa: F811
     """A real one, of gradtape: the smallest size goes first, and the peak is that of the size at hand."""
     known = bench.growth.AXES["chain"]._replace(labels=("gradtape eager",), sizes=(10, 20_000))
     monkeypatch.setattr(bench.growth, "AXES", {"chain": known})

@@ -21,7 +21,7 @@ OPTIONS = SimpleNamespace(quick=False, rounds=3, seconds=0.0, workloads=None)
 
 @pytest.fixture(scope="module")
 def bench():
-    """The modules of benchmarks/, which are scripts beside each other."""
+    """The modules of benchmarks/, which import each other as scripts in one folder."""
     path = str(ROOT / "benchmarks")
     sys.path.insert(0, path)
     before = set(sys.modules)
@@ -49,7 +49,7 @@ def bench():
 
 
 class Peer:
-    """Answers like a process of a library; `log` tells who was asked, in order."""
+    """Answers like a process of a library; `log` lists commands and libraries in order."""
 
     version = "1.0"
 
@@ -124,7 +124,7 @@ def test_what_fails_or_is_absent_stays_out_of_the_turns(bench):
     assert ("sample", "gradtape") not in log
 
 
-def test_a_quick_run_leaves_out_what_starts_slowly(bench, monkeypatch):
+def test_a_quick_run_leaves_out_modes_that_start_slowly(bench, monkeypatch):
     log = []
     monkeypatch.setattr(bench.peers, "start", lambda names, threads: {n: Peer(n, log) for n in names})
     labels = ("gradtape eager", "torch eager", "torch compile", "tensorflow xla")
@@ -401,7 +401,7 @@ def test_a_run_of_changed_files_is_not_published(bench, monkeypatch, tmp_path, c
     before = (ROOT / "benchmarks" / "results.json").read_bytes()
     with pytest.raises(SystemExit):
         bench.run.main()
-    assert "abc-dirty is none: commit first" in capsys.readouterr().err
+    assert "abc-dirty has changes: commit first" in capsys.readouterr().err
     monkeypatch.setattr(sys, "argv", ["run.py", "limits", "--output", str(tmp_path / "out.json")])
     bench.run.main()
     assert json.loads((tmp_path / "out.json").read_text())["parts"]["limits"]["commit"] == "abc-dirty"
@@ -475,7 +475,7 @@ def test_publishing_writes_page_pictures_and_block(bench, results, tmp_path, cap
     assert "gradtape 30.0 ms, 65.5 MB" in block
 
 
-# ---- what is published ----------------------------------------------------------------------------
+# ---- publishing -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"gradtape {tf.version.GRADTAPE} (as TensorFlow {tf.version.VERSION})\n"
 
 
-def test_info_as_json_is_what_info_says(capsys):
+def test_info_as_json_has_the_same_content(capsys):
     assert main(["info", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said.keys() == facts().keys() and said["gradtape"] == tf.version.GRADTAPE
@@ -28,7 +28,7 @@ def test_info_as_json_is_what_info_says(capsys):
     assert isinstance(said["threads"], int) and said["memory"]["live_bytes"] >= 0
 
 
-def test_without_a_command_it_shows_what_there_is(capsys):
+def test_without_a_command_it_lists_the_commands(capsys):
     assert main([]) == 2
     assert "examples:" in capsys.readouterr().err
 
@@ -42,7 +42,7 @@ def test_help_teaches(command, capsys):
 
 
 def complete(line):
-    """What bash offers for a line, with the cursor at its end."""
+    """The completions that bash offers at the end of a line."""
     words = line.split(" ")
     code = (
         f"{script('bash', parser())}\nCOMP_WORDS=({' '.join(w or chr(39) * 2 for w in words)}); "
@@ -70,7 +70,7 @@ def test_scripts_are_read_by_their_shells(shell, capsys):
         subprocess.run([shell, "-n"], input=said, text=True, check=True)
 
 
-def test_whoever_reads_may_stop():
+def test_the_reader_of_a_pipe_may_stop():
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {sys.executable} -m gradtape info | true"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The tape compiles itself: what is recognised, what is not, and that results stay the same."""
+"""Compiled backward passes: which structures are recognised, and that results stay the same."""
 
 import threading
 
@@ -96,7 +96,7 @@ def test_a_variable_assigned_between_two_reads_keeps_both_values():
     assert _core.compile_info()["programs"] == 1
 
 
-def test_same_tensor_twice_and_two_equal_tensors_are_told_apart():
+def test_same_tensor_twice_and_two_equal_tensors_are_distinguished():
     x, z = tf.constant([1.0, 2.0]), tf.constant([1.0, 2.0])
     for _ in range(3):
         for second in (x, z):
@@ -219,7 +219,7 @@ def test_cache_is_bounded():
     assert _core.compile_info()["structures"] <= 1024
 
 
-def test_structures_that_do_not_come_back_stop_being_compiled():
+def test_structures_that_are_never_repeated_stop_being_compiled():
     x = tf.constant(1.0)
 
     def once(n):

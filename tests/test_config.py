@@ -26,14 +26,14 @@ def unchanged_config(monkeypatch):
 
 @pytest.fixture
 def core(monkeypatch):
-    """A stand-in for the native core that remembers what it was told."""
+    """A stand-in for the native core that records the calls."""
     fake = types.ModuleType("gradtape._core")
-    fake.told = []
+    fake.calls = []
     fake.num_threads = lambda: 7
-    fake.set_num_threads = lambda n: fake.told.append(("threads", n))
+    fake.set_num_threads = lambda n: fake.calls.append(("threads", n))
     fake.memory_info = lambda: {"live_bytes": 8, "live_tensors": 1, "cached_bytes": 64, "peak": 16}
-    fake.reset_peak_memory = lambda: fake.told.append("reset")
-    fake.release_cached_memory = lambda: fake.told.append("release")
+    fake.reset_peak_memory = lambda: fake.calls.append("reset")
+    fake.release_cached_memory = lambda: fake.calls.append("release")
     monkeypatch.setattr(config, "_core", fake)
     return fake
 
@@ -112,7 +112,7 @@ def test_calls_without_effect():
 def test_threads(core):
     config.threading.set_intra_op_parallelism_threads(3)
     config.threading.set_intra_op_parallelism_threads(0)
-    assert core.told == [("threads", 3), ("threads", 0)]
+    assert core.calls == [("threads", 3), ("threads", 0)]
     assert config.threading.get_intra_op_parallelism_threads() == 7
     with pytest.raises(ValueError, match="negative"):
         config.threading.set_intra_op_parallelism_threads(-1)
@@ -130,4 +130,4 @@ def test_memory(core):
     config.reset_peak_memory()
     config.release_cached_memory()
     config.experimental.reset_memory_stats("CPU:0")
-    assert core.told == ["reset", "release", "reset"]
+    assert core.calls == ["reset", "release", "reset"]

@@ -20,7 +20,7 @@ from gradtape._src.ops.table import BOOL, COMPLEX, FLOAT, INT, TABLE, elementwis
 
 @pytest.fixture
 def table():
-    """The table, which afterwards is as before."""
+    """The op table, restored after the test."""
     before = dict(TABLE)
     yield TABLE
     TABLE.clear()
@@ -355,7 +355,7 @@ def test_a_movement_that_keeps_values_is_found(table):
         testing.check_op(op, ["reads"])
 
 
-def test_what_a_rule_reads_may_depend_on_the_kind_of_call(table):
+def test_reads_of_a_rule_may_depend_on_the_kind_of_call(table):
     def vjp(g, x, out):
         return 2 * g * ops.conj(x) if x.dtype.is_complex else g * 2 * ops.sqrt(out) * ops.sign(x)
 
@@ -366,7 +366,7 @@ def test_what_a_rule_reads_may_depend_on_the_kind_of_call(table):
     testing.check_op(op, ["gradient", "reads"])
 
 
-def test_what_a_rule_reads_may_not_depend_on_sizes(table):
+def test_reads_of_a_rule_may_not_depend_on_sizes(table):
     op = elementwise(
         "test_double", FLOAT, args="x y", native="add",
         vjp=(lambda g, x, y, out: g * x / x if tuple(x.shape) == (2,) else g, 1),

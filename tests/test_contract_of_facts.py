@@ -28,7 +28,7 @@ from gradtape._src.ops.table import (
 
 @pytest.fixture
 def table():
-    """The table, which afterwards is as before."""
+    """The op table, restored after the test."""
     before = dict(TABLE)
     yield TABLE
     TABLE.clear()
@@ -86,7 +86,7 @@ def flipped(**said):
 # ---- linear -----------------------------------------------------------------------------------
 
 
-def test_rows_that_say_what_is_true_pass(table):
+def test_rows_with_correct_declarations_pass(table):
     testing.check_op(unary("neg", linear="x"), ["linear", "pattern"])
     testing.check_op(binary("div", linear="x"), ["linear", "pattern"])
     testing.check_op(binary("mul", linear="x y"), ["linear", "pattern"])
@@ -139,7 +139,7 @@ def test_a_linear_op_without_a_rule_is_found(table):
 def test_facts_that_make_no_sense_are_refused(table):
     """When they are requested; those of an op in Python, which may be the user's, at once."""
     with pytest.raises(ValueError, match="test_neg: 'y' is no operand; expected one of x"):
-        TABLE[unary("neg", linear="y").op_name].settle()
+        TABLE[unary("neg", linear="y").op_name].compute_facts()
     del TABLE["test_neg"]
     with pytest.raises(
         ValueError, match="test_neg: 'sparse' is no pattern; expected one of 'aligned', 'moves'"

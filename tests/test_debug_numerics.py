@@ -18,7 +18,7 @@ def test_forward():
     assert isinstance(caught.value, tf.errors.InvalidArgumentError)
 
 
-def test_what_only_passes_it_on_is_not_blamed():
+def test_ops_that_only_pass_a_nan_on_are_not_reported():
     x = tf.constant([np.nan, 1.0])
     with tf.debug.check_numerics():
         y = tf.exp(x) + 1.0  # the NaN was given
@@ -76,7 +76,7 @@ def test_an_infinity_that_comes_out_of_a_gradient():
     assert "# here" in caught.value.line.text and caught.value.index == (1,)
 
 
-def test_an_infinity_that_stays_in_its_rule_is_none():
+def test_an_infinity_that_stays_in_its_rule_is_not_reported():
     x = tf.Variable([0.0, 0.0])
     with tf.debug.check_numerics():
         with tf.GradientTape() as tape:

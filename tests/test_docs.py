@@ -115,7 +115,7 @@ def test_the_reference_names_everything():
     assert not missing
 
 
-def test_the_reference_names_what_programs_use():
+def test_the_reference_has_the_names_that_programs_use():
     symbols = (ROOT / "tools" / "symbols.csv").read_text().splitlines()[1:]
     used = [line.split(",")[0].removeprefix("tf.") for line in symbols if "__" not in line]
     elsewhere = ("keras", "losses", "metrics", "compat.v1", "compat.v2", "optimizers.legacy")

@@ -57,7 +57,7 @@ def test_the_memory_outlives_the_tensor():
     ],
     ids=["transposed", "strided", "reversed", "read-only", "broadcast"],
 )
-def test_what_cannot_be_shared_is_copied(array):
+def test_arrays_that_cannot_be_shared_are_copied(array):
     assert np.array_equal(from_dlpack(array).numpy(), array)
 
 

@@ -349,7 +349,7 @@ def test_watch_accessed_variables_off():
     assert said.cause == "never watched" and "watch_accessed_variables=False" in said.text
 
 
-def test_what_is_connected_is_said_to_be():
+def test_connected_sources_are_reported_as_connected():
     v = tf.Variable(2.0)
     with tf.GradientTape() as tape:
         y = v * v

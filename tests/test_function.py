@@ -543,7 +543,7 @@ def test_slices_with_traced_bounds_run_eagerly():
     assert f(x, tf.constant(2)).numpy().tolist() == [2.0, 4.0]
 
 
-def test_what_no_trial_fits_is_traced_for_each_size(caplog):
+def test_a_function_that_no_trial_fits_is_traced_for_each_size(caplog):
     runs = []
     v = tf.Variable(2.0)
 
@@ -567,7 +567,7 @@ def test_what_no_trial_fits_is_traced_for_each_size(caplog):
         assert len(runs) == 1
 
 
-def test_what_fits_no_size_is_refused():
+def test_sizes_that_never_fit_are_an_error():
     @tf.function(input_signature=[tf.TensorSpec([None, 4])])
     def f(x):
         return x @ tf.ones([5, 5])
@@ -576,7 +576,7 @@ def test_what_fits_no_size_is_refused():
         f(tf.ones([2, 4]))
 
 
-def test_what_tf_gradients_cannot_do_is_said():
+def test_what_tf_gradients_cannot_do_raises_an_error():
     def cubes(x):
         return tf.reduce_sum(tf.boolean_mask(x, x > 0.0) ** 3)
 
@@ -635,7 +635,7 @@ def test_gradients_of_an_array_beside_partitions_that_are_known():
         np.testing.assert_allclose(gw, np.sum((np.cos(x) * v.numpy()) ** 2), rtol=1e-5)
 
 
-def test_what_an_object_is_can_be_asked_of_a_tensor_of_another_function():
+def test_predicates_on_a_tensor_of_another_function():
     kept = []
 
     @tf.function(input_signature=[tf.TensorSpec([None])])

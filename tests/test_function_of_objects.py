@@ -74,7 +74,7 @@ def test_variables_begin_with_zeros_like_what_depends_on_arguments(size):
     np.testing.assert_array_equal(f(tf.ones([2, 3])), [2.0, 2.0, 2.0])
 
 
-def test_variables_cannot_begin_with_what_depends_on_arguments():
+def test_initial_values_cannot_depend_on_arguments():
     @tf.function(input_signature=[tf.TensorSpec([None, 3])])
     def f(x):
         return tf.Variable(tf.reduce_mean(x, 0)) + 1.0

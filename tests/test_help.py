@@ -265,7 +265,7 @@ def test_help_shows_a_page(words, capsys):
     assert capsys.readouterr().out == pages.page("none-gradients")
 
 
-def test_help_offers_what_is_near(capsys):
+def test_help_suggests_similar_names(capsys):
     assert main(["help", "gradients"]) == 2
     err = capsys.readouterr().err
     assert "none-gradients" in err and "Why is my gradient None?" in err

@@ -79,7 +79,7 @@ def test_d5_training_in_a_strategy():
     assert strategy.extended.update(v, lambda var, d: var.assign_add(d), args=(1.0,)) is v
 
 
-def test_d5_datasets_stay_what_they_are():
+def test_d5_datasets_are_returned_unchanged():
     strategy = D.MirroredStrategy()
     rows = [1, 2]
     assert strategy.experimental_distribute_dataset(rows) is rows
@@ -187,7 +187,7 @@ def test_autograph_code():
     assert tf.autograph.experimental.Feature.ALL
 
 
-def test_missing_names_say_what_to_do():
+def test_errors_for_missing_names_have_hints():
     for name, words in {
         "Session": "no sessions", "estimator": "GradientTape", "random_uniform": "tf.random.uniform",
         "to_float": "tf.cast", "contrib": "2.0", "no_such_name": "has no attribute 'no_such_name'",
@@ -443,7 +443,7 @@ def test_saved_model(tmp_path, nets):
     assert net.layers[0].w.numpy().any()
 
 
-def test_what_cannot_be_stored_is_named(tmp_path, nets):
+def test_errors_name_attributes_that_cannot_be_stored(tmp_path, nets):
     with pytest.raises(ValueError, match=r"saved_model.save: activation is <function .*cannot be stored"):
         tf.saved_model.save(nets.Dense(2, lambda x: x), tmp_path / "m")
 
@@ -459,7 +459,7 @@ def test_what_cannot_be_stored_is_named(tmp_path, nets):
     assert not tf.saved_model.contains_saved_model(tmp_path / "m")
 
 
-def test_loading_what_is_not_there(tmp_path, nets):
+def test_loading_a_missing_file(tmp_path, nets):
     for error in (tf.errors.NotFoundError, OSError):
         with pytest.raises(error, match="SavedModel file does not exist at"):
             tf.saved_model.load(tmp_path / "none")

@@ -227,7 +227,10 @@ def on_processor(name):
     if not qemu or platform.machine() != "x86_64":
         pytest.skip("qemu-user-static is not installed, or this is no x86-64")
     code = "import gradtape; from gradtape import _core; print(_core.isa_name())"
-    return subprocess.run([qemu, "-cpu", name, sys.executable, "-c", code], capture_output=True, text=True)
+    # OpenBLAS asks which processor this is: some machines answer for it, and NumPy's would use AVX where there is none.
+    env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
+    command = [qemu, "-cpu", name, sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, env=env)
 
 
 def test_a_processor_before_v2():
@@ -239,9 +242,7 @@ def test_a_processor_before_v2():
 
 
 def test_a_processor_of_v2_has_the_kernels_of_its_level():
-    # Not Nehalem, the first of that level: OpenBLAS in NumPy 2.4 runs an AVX instruction there (vxorps, in a kernel that
-    # scales a vector), so `import numpy` ends with SIGILL. This one has AVX, too, but not AVX2, which is v3.
-    done = on_processor("SandyBridge")
+    done = on_processor("Nehalem")
     assert done.stdout == "x86-64-v2\n", done.stderr
 
 
@@ -295,7 +296,9 @@ def test_openblas_is_damaged(tmp_path, monkeypatch):
 
 def test_openblas_is_missing():
     assert "the package scipy-openblas32 is not installed" in (said := products(""))
-    assert 'pip install "scipy-openblas32>=' in said
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    (bounds,) = (d for d in wanted if d.startswith("scipy-openblas32"))
+    assert f'pip install "{bounds}"' in said
 
 
 def test_openblas_is_another_library():

@@ -564,7 +564,7 @@ def test_gfile(tmp_path):
         f.read()
 
 
-def test_all_names_of_tensorflow_are_there():
+def test_all_names_of_tensorflow_exist():
     names = """FixedLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature TFRecordOptions TFRecordWriter
         VarLenFeature decode_and_crop_jpeg decode_base64 decode_bmp decode_compressed decode_csv decode_gif decode_image
         decode_jpeg decode_json_example decode_jxl decode_png decode_proto decode_raw decode_webp deserialize_many_sparse

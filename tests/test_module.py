@@ -10,7 +10,7 @@ from gradtape._src.state.module import Module
 
 
 class FakeVariable:
-    """What Module asks of a variable; like one it cannot be compared or hashed."""
+    """The attributes of a variable that Module uses; as a variable, it cannot be compared or hashed."""
 
     dtype = None
     trainable = True
@@ -51,7 +51,7 @@ def names(variables):
 
 
 def tree():
-    """The tree whose answers were read off TensorFlow 2.21."""
+    """A tree of modules; the expected results are those of TensorFlow 2.21."""
     m = Module(name="m")
     m.z = FakeVariable("z")
     m.a = [FakeVariable("l0"), {"k": FakeVariable("k")}]

@@ -18,13 +18,13 @@ Point = collections.namedtuple("Point", "x y")
 
 @dataclasses.dataclass
 class Record:
-    """A leaf: TensorFlow does not look into dataclasses."""
+    """A leaf: TensorFlow does not flatten dataclasses."""
 
     a: int
 
 
 class FakeAttrs:
-    """What the attrs package makes of a class."""
+    """Like a class made by the attrs package."""
 
     __attrs_attrs__ = (types.SimpleNamespace(name="b"), types.SimpleNamespace(name="a"))
 
@@ -33,7 +33,7 @@ class FakeAttrs:
 
 
 class Custom:
-    """TensorFlow's protocol for one's own containers."""
+    """A container with TensorFlow's protocol for user classes."""
 
     def __init__(self, label, parts):
         self.label, self.parts = label, parts
@@ -72,7 +72,7 @@ class Custom:
     ],
 )
 def test_flatten(structure, leaves):
-    for _ in range(2):  # the second time with the types known
+    for _ in range(2):  # the second time with the types cached
         assert nest.flatten(structure) == leaves
 
 
@@ -273,7 +273,7 @@ def test_structure_too_deep():
         deep = [deep]
     with pytest.raises(ValueError, match="too deep"):
         nest.flatten(deep)
-    while deep:  # taken apart by hand: freeing it is recursive too
+    while deep:  # unnested here: freeing it would recurse as deeply
         deep = deep.pop()
 
 

@@ -29,10 +29,10 @@ def test_is_kept_without_results(path):
     assert install.startswith("try:\n    import gradtape") and "%pip install" in install  # for Colab
 
 
-@pytest.mark.skipif(not INSTALLED, reason="what runs notebooks is an extra")
+@pytest.mark.skipif(not INSTALLED, reason="the packages that run notebooks are an extra")
 @every
 def test_runs_from_top_to_bottom(path, tmp_path):
-    """In a process of its own: what Jupyter warns of is its own affair."""
+    """In a separate process, so that warnings of Jupyter do not fail the test."""
     done = tmp_path / "done.ipynb"
     command = [sys.executable, str(ROOT / "tools" / "notebooks.py"), str(path), str(done)]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
@@ -42,7 +42,7 @@ def test_runs_from_top_to_bottom(path, tmp_path):
     shown = "".join(
         text for out in outputs.values() for o in out for text in o.get("data", {}).get("text/html", ())
     )
-    # A drawing, a reason for None with its line, one for a NaN, a function, health; two pictures.
+    # A drawing, the reason for a None with its line, one for a NaN, a function, health; two pictures.
     for wanted in (
         'class="gradtape-drawing"',
         "numpy()",
@@ -57,7 +57,7 @@ def test_runs_from_top_to_bottom(path, tmp_path):
     assert not any(o["output_type"] == "error" for out in outputs.values() for o in out)
 
 
-@pytest.mark.skipif(not INSTALLED, reason="nbformat comes with what runs notebooks")
+@pytest.mark.skipif(not INSTALLED, reason="nbformat is installed with the packages that run notebooks")
 def test_a_page_of_the_site(tmp_path):
     nbformat = pytest.importorskip("nbformat")
     v4 = nbformat.v4

@@ -98,7 +98,7 @@ def test_shapes_of_variables(cls, shape):
 
 @pytest.mark.parametrize("text", OPTIMIZERS)
 def test_in_a_function(text):
-    """The same numbers when steps are part of a traced function, which also makes the slots."""
+    """The same numbers when steps are part of a traced function, which also creates the slots."""
     optimizer = eval(text, {name: getattr(tf.optimizers, name) for name in dir(tf.optimizers)})
     variables = [tf.Variable(v) for v in start()]
 
@@ -346,7 +346,7 @@ def test_apply():
 
 
 def test_gradient_is_the_value_itself():
-    """The variable's memory must not be written over while somebody else holds it."""
+    """The variable's memory must not be overwritten while another tensor shares it."""
     for optimizer in (tf.optimizers.SGD(0.5), tf.optimizers.Adam(0.5)):
         v = tf.Variable(np.arange(6, dtype="float32"))
         for _ in range(3):
@@ -649,8 +649,8 @@ def test_rule_is_missing():
 # ---- one native program -------------------------------------------------------------------------
 
 
-def test_memory_is_written_over(counted_memory):
-    """A step allocates nothing of the size of the variables, unless somebody holds their values."""
+def test_memory_is_overwritten(counted_memory):
+    """A step allocates nothing of the size of the variables, unless another tensor shares their values."""
     from gradtape import _core
 
     v = tf.Variable(tf.ones([1 << 18]))
@@ -674,7 +674,7 @@ def test_in_place_only_where_nothing_reads_the_old_value_afterwards():
 
         def update(self, v, g, slots, lr, step):
             new = v - lr * g
-            slots.previous = v  # the old value is read behind the new one
+            slots.previous = v  # the old value is read after the new one was computed
             slots.total += tf.reduce_sum(v)
             return new
 
@@ -701,7 +701,7 @@ def test_no_warnings_in_a_plain_loop():
     ("given", "got"),
     [([1.0, 2.0], "a float"), ([[1.0], [2.0]], "a list of 1"), ([(1.0, 2.0, 3.0)], "a tuple of 3")],
 )
-def test_what_is_no_pair_is_told(given, got):
+def test_arguments_that_are_no_pairs(given, got):
     with pytest.raises(
         TypeError, match=f"apply_gradients takes .gradient, variable. pairs.*got {got} in the place"
     ):

@@ -22,9 +22,9 @@ MODULES = sorted((ROOT / "gradtape").rglob("*.py"))
 SOURCES = sorted([*MODULES, *(p for p in (ROOT / "core").rglob("*") if p.suffix in (".cpp", ".h"))])
 MOST_LINES = 600
 
-# The rooms of gradtape/_src, from the ground up (docs/design.md): a room imports from its own floor and those below.
-# Above them stand the namespaces that users import, the wing: nothing in _src imports any of it.
-_FLOORS = (
+# The packages of gradtape/_src in layers, lowest first (docs/design.md): a package imports from its own layer and
+# those below. The namespaces that users import are the highest layer: nothing in _src imports any of them.
+_LAYERS = (
     {"base"},
     {"tensors"},
     {"ops"},
@@ -39,10 +39,10 @@ _FLOORS = (
     {"optimizers"},
     {"debug"},
     {"contract", "doctor", "help", "public"},
-    {"wing"},
+    {"public namespaces"},
 )
 
-# Modules of gradtape that functions may import: what is seldom used, and where two modules need each other.
+# Modules of gradtape that may be imported inside functions: those that are seldom used, or part of a cycle.
 _LATE = {
     "gradtape._src.autograph.operators": "a cycle: rewritten code calls operators, which rewrite what they call",
     "gradtape._src.autograph.transform": "few programs branch on tensors",
@@ -63,18 +63,18 @@ _LATE = {
     "gradtape.distribute.launch": "a command of its own",
     "gradtape.image.colour": "a cycle: images are decoded into types that tf.image converts",
     "gradtape.io": "a namespace that is imported when it is used",
-    "gradtape.linear_operator": "a cycle: what is made of an operator is an operator",
+    "gradtape.linear_operator": "a cycle: compositions of operators are operators",
     "gradtape.test.case": "unittest is large",
 }
-# The same for modules that stand above the function that imports them.
+# The same for modules of a higher layer than the function that imports them.
 _LATE_FROM_BELOW = {
-    "gradtape._src.batching.batch": "a graph function knows how it is batched",
+    "gradtape._src.batching.batch": "a graph function has a batched form",
     "gradtape._src.debug": "methods of tapes and functions that explain, draw and profile",
     "gradtape._src.tapes.custom_gradient": "check_numerics in a graph has a gradient of its own",
     "gradtape._src.tapes.tape": "eager code inside a program is differentiated by a tape",
 }
 MOST_LATE = 46
-LARGEST_KNOT = 9  # modules that reach each other through imports, late ones counted
+LARGEST_CYCLE = 9  # modules that import each other, directly or not, late imports included
 
 
 def python(code):
@@ -96,13 +96,13 @@ def test_import_needs_numpy_alone():
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="asks Linux for the libraries of a process")
 def test_import_does_not_load_blas():
-    """It is 20 MB, and a program without a matrix product never needs it."""
+    """OpenBLAS is 20 MB, and a program without a matrix product never needs it."""
     maps = python("import gradtape; print(open('/proc/self/maps').read())").stdout
     # NumPy brings an OpenBLAS of its own, in a folder of another name.
     assert "scipy_openblas32" not in maps
 
 
-# What every program needs is imported at once; the rest when it is first used. A new module here costs every program.
+# Only what every program needs is imported at once: each of these modules costs every program.
 MOST_AT_IMPORT = 68
 
 
@@ -161,7 +161,7 @@ def test_an_import_of_a_family_that_was_interrupted_is_made_again():
     )
 
 
-def test_what_modules_register_is_there_with_the_classes():
+def test_classes_are_registered_when_they_are_first_used():
     python(
         """if True:
         import gradtape as tf
@@ -184,7 +184,7 @@ def test_every_name_of_a_family_is_a_name_of_ops():
 
 
 def test_version_is_that_of_the_project():
-    # The build reads it where it stands; nobody says it a second time.
+    # The build reads the version from this file; it is written nowhere else.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["dynamic"] == ["version"]
     (how,) = project["tool"]["dynamic-metadata"]
@@ -240,16 +240,16 @@ def test_file_is_short_and_says_what_it_is(path):
     assert text.startswith('"""' if path.suffix == ".py" else "//")
 
 
-def floor_of(room):
-    return next(floor for floor, rooms in enumerate(_FLOORS) if room in rooms)
+def layer_of(package):
+    return next(layer for layer, packages in enumerate(_LAYERS) if package in packages)
 
 
-def room_of(module):
-    """The room of a module of gradtape, or None for the core and the package itself."""
+def package_of(module):
+    """The package of _src that a module is in; None for the core and for gradtape itself."""
     parts = module.split(".")
     if len(parts) == 1 or parts[1] == "_core":
         return None
-    return "wing" if parts[1] != "_src" else parts[2] if len(parts) > 2 else "base"
+    return "public namespaces" if parts[1] != "_src" else parts[2] if len(parts) > 2 else "base"
 
 
 def name_of(path):
@@ -274,7 +274,7 @@ def imports_of(path):
         for child in ast.iter_child_nodes(node):
             yield from walk(child, late or isinstance(node, (ast.FunctionDef, ast.Lambda)))
 
-    return [(name, late) for name, late in walk(ast.parse(path.read_text()), False) if room_of(name)]
+    return [(name, late) for name, late in walk(ast.parse(path.read_text()), False) if package_of(name)]
 
 
 IMPORTS = {name_of(path): imports_of(path) for path in MODULES}
@@ -282,24 +282,26 @@ IMPORTS = {name_of(path): imports_of(path) for path in MODULES}
 
 @pytest.mark.parametrize("module", IMPORTS)
 def test_imports_point_downwards(module):
-    room = room_of(module) or "wing"
+    package = package_of(module) or "public namespaces"
     for name, late in IMPORTS[module]:
-        other = room_of(name)
-        if floor_of(other) > floor_of(room):
-            assert late and reason(name, _LATE_FROM_BELOW), f"{room} imports {name}, which stands above it"
+        other = package_of(name)
+        if layer_of(other) > layer_of(package):
+            assert late and reason(name, _LATE_FROM_BELOW), (
+                f"{package} imports {name}, which is in a higher layer"
+            )
 
 
 def reason(name, table):
-    return next((why for known, why in table.items() if f"{name}.".startswith(f"{known}.")), None)
+    return next((why for prefix, why in table.items() if f"{name}.".startswith(f"{prefix}.")), None)
 
 
-def test_the_house_is_drawn_as_it_is():
-    drawn = (ROOT / "docs" / "design.md").read_text().partition("## The op table")[0]
-    rooms = {p.parent.name for p in (ROOT / "gradtape" / "_src").glob("*/__init__.py")}
-    assert rooms == set().union(*_FLOORS) - {"wing"}
-    places = {room: re.search(rf"^  .*\b{room}/", drawn, re.MULTILINE).start() for room in rooms}
-    for room, other in ((a, b) for a in rooms for b in rooms if floor_of(a) > floor_of(b)):
-        assert places[room] < places[other], f"{room} stands above {other}"
+def test_the_design_page_lists_packages_in_the_order_of_layers():
+    page = (ROOT / "docs" / "design.md").read_text().partition("## The op table")[0]
+    packages = {p.parent.name for p in (ROOT / "gradtape" / "_src").glob("*/__init__.py")}
+    assert packages == set().union(*_LAYERS) - {"public namespaces"}
+    places = {package: re.search(rf"^  .*\b{package}/", page, re.MULTILINE).start() for package in packages}
+    for package, other in ((a, b) for a in packages for b in packages if layer_of(a) > layer_of(b)):
+        assert places[package] < places[other], f"{package} is above {other}"
 
 
 def test_kinds_of_datasets_are_where_the_table_says():
@@ -312,12 +314,14 @@ def test_imports_inside_functions_have_a_reason():
     for module, name in late:
         assert reason(name, _LATE | _LATE_FROM_BELOW), f"{module} imports {name} inside a function"
     assert len(late) <= MOST_LATE
-    for known in (*_LATE, *_LATE_FROM_BELOW):
-        assert any(reason(name, {known: "used"}) for _, name in late), f"nobody imports {known} late any more"
+    for module in (*_LATE, *_LATE_FROM_BELOW):
+        assert any(reason(name, {module: "used"}) for _, name in late), (
+            f"no function imports {module} any more"
+        )
 
 
-def knots(edges):
-    """The sets of modules that reach each other, the largest first."""
+def cycles(edges):
+    """The sets of modules that import each other, directly or not, the largest first."""
 
     def reached(start):
         seen, todo = set(), [start]
@@ -328,23 +332,25 @@ def knots(edges):
         return seen
 
     reach = {module: reached(module) for module in edges}
-    found = {frozenset(m for m in reach[module] if module in reach[m]) for module in edges}
-    return sorted((sorted(k) for k in found if len(k) > 1), key=len, reverse=True)
+    sets = {frozenset(m for m in reach[module] if module in reach[m]) for module in edges}
+    return sorted((sorted(s) for s in sets if len(s) > 1), key=len, reverse=True)
 
 
-def test_modules_that_need_each_other_are_few():
-    known = {module: {name for name, _ in found if name in NAMES} for module, found in IMPORTS.items()}
-    early = {module: {n for n, late in found if n in NAMES and not late} for module, found in IMPORTS.items()}
-    # At import: four families of ops, which name each other's modules and not what is in them.
-    assert [len(k) for k in knots(early)] == [4], knots(early)
-    assert len(knots(known)[0]) <= LARGEST_KNOT, knots(known)
+def test_modules_that_import_each_other_are_few():
+    every = {module: {n for n, _ in imports if n in NAMES} for module, imports in IMPORTS.items()}
+    early = {
+        module: {n for n, late in imports if n in NAMES and not late} for module, imports in IMPORTS.items()
+    }
+    # At import: four families of ops, which import each other's modules and no names from them.
+    assert [len(c) for c in cycles(early)] == [4], cycles(early)
+    assert len(cycles(every)[0]) <= LARGEST_CYCLE, cycles(every)
 
 
-# ---- what stands beside the package ---------------------------------------------------------------
+# ---- the other packages of the repository ---------------------------------------------------------
 
 
 def foreign_imports(folder):
-    """What files outside of gradtape import of it: pairs of a file, and a module or name with its module."""
+    """Imports of gradtape in files outside of it: pairs of a file, and a module or name with its module."""
     for path in sorted((ROOT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gradtape":
@@ -365,17 +371,17 @@ def test_the_backend_of_keras_uses_public_names_alone():
         private = re.findall(r"\b(?:tf|gradtape)\.(?:\w+\.)*_(?!code\b)[a-z]\w*", text)
         assert not private, f"{path.name} uses {private}"
         names |= set(re.findall(r"\bbackend\.(mesh|OneCall|need_jax)\b", text))
-    assert names == set(backend.__all__), "names that nobody needs, or that are not public"
+    assert names == set(backend.__all__), "names that are not used, or not public"
 
 
-def test_what_makes_imports_mean_gradtape_uses_one_module_of_the_engine():
-    """The finder for namespaces that are no files. `code/` is TensorFlow's internals, and names ours."""
+def test_gradtape_imports_uses_one_module_of_the_engine():
+    """The finder for namespaces that are not files. `code/` stands for TensorFlow's internals, so it uses ours."""
     private = {(path, name) for path, name in foreign_imports("gradtape_imports") if "._" in name}
     code = {path.name for path in (ROOT / "gradtape_imports" / "code").glob("*.py")}
     assert {name for path, name in private if path not in code} == {"gradtape._src.public.modules"}
 
 
-def test_every_name_for_backends_is_there_and_explained():
+def test_every_name_for_backends_exists_and_is_explained():
     for name in backend.__all__:
         assert (name == "mesh" and not importlib.util.find_spec("jax")) or hasattr(backend, name)
         assert re.search(rf"^- .*`{name}[`(]", backend.__doc__, re.MULTILINE), name
@@ -383,16 +389,16 @@ def test_every_name_for_backends_is_there_and_explained():
         _ = backend.nothing
 
 
-def test_sizes_in_the_drawing_are_about_right():
+def test_sizes_on_the_design_page_are_about_right():
     """Thousands of lines of code, within a fifth, or a tenth of a thousand."""
-    drawn = (ROOT / "docs" / "design.md").read_text().partition("## The op table")[0]
-    found = re.findall(r"^( *)(?:help/, )?([\w/]+)/ +([\d.]+)(?: |$)", drawn, re.MULTILINE)
-    above, said = "", {}
+    page = (ROOT / "docs" / "design.md").read_text().partition("## The op table")[0]
+    found = re.findall(r"^( *)(?:help/, )?([\w/]+)/ +([\d.]+)(?: |$)", page, re.MULTILINE)
+    above, sizes = "", {}
     for indent, name, size in found:
         above = above if indent else name
-        said[f"{above}/{name}" if indent else name] = float(size)
-    assert len(said) > 20 and {"gradtape/_src/doctor", "core/py"} < {*said}
-    for name, size in said.items():
+        sizes[f"{above}/{name}" if indent else name] = float(size)
+    assert len(sizes) > 20 and {"gradtape/_src/doctor", "core/py"} < {*sizes}
+    for name, size in sizes.items():
         places = [ROOT / name] + [ROOT / "gradtape" / "_src" / "help"] * name.endswith("/doctor")
         files = {p for place in places for p in place.rglob("*") if p.suffix in (".py", ".cpp", ".h", ".def")}
         if name == "gradtape":

@@ -1,7 +1,8 @@
-"""The table of platforms: the page is that of the rows, and a row is a run that passed."""
+"""The table of platforms: the page is generated from its rows, and a row is a run that passed."""
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def test_rows_are_whole():
         assert re.fullmatch(r"[0-9a-f]{10}\+?", row.commit) and re.fullmatch(r"\d{4}-\d\d-\d\d", row.date)
 
 
-def test_what_passed_is_counted():
+def test_passed_tests_are_counted():
     assert platforms.counted(_REPORT.format(0, 0, 12, 2611)) == "2,599 passed, 12 skipped"
 
 
@@ -52,6 +53,12 @@ def test_compilers_are_named(said, name):
 def test_a_missing_program_is_named_with_its_package():
     with pytest.raises(platforms.Failed, match="no clang[+][+]-99. Hint: apt install clang-99"):
         platforms.need("clang++-99", "clang-99")
+
+
+def test_packages_are_those_that_gradtape_wants():
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    (bounds,) = (d for d in wanted if d.startswith("scipy-openblas32"))
+    assert bounds in platforms.NEEDED
 
 
 def test_the_fast_half_is_there():

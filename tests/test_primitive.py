@@ -1,4 +1,4 @@
-"""gradtape._src.tapes.primitive: user-defined ops, alone, in functions, over batches, and under the contract."""
+"""gradtape._src.tapes.primitive: user-defined ops, alone, in functions, over batches, and checked by the contract."""
 
 import numpy as np
 import pytest
@@ -38,13 +38,13 @@ def np_cube_both_ways(x):
     samples=[call((3,), (3,))],
 )
 def np_wave(x, y):
-    """A sine of some height."""
+    """A sine wave of amplitude `y`."""
     return np.sin(x) * np.asarray(y)
 
 
 @tf.primitive(samples=[call((3,)), call((3,), alpha=2.0)])
 def softplus_of_ops(x, alpha=1.0):
-    """Made of ops."""
+    """Softplus as a composite of ops."""
     return tf.math.log(1.0 + tf.exp(alpha * x))
 
 
@@ -322,7 +322,7 @@ def test_it_can_be_made_again_and_old_graphs_stay_right():
     assert TABLE["np_again"].op is second
 
 
-def test_what_is_refused():
+def test_invalid_primitives():
     with pytest.raises(ValueError, match="'mul' is an op of gradtape already"):
         tf.primitive(lambda x: x, name="mul")
     with pytest.raises(ValueError, match="a parameter list of any length is not possible"):

@@ -43,7 +43,7 @@ def test_profile_by_step_and_by_line():
     x = tf.ones([4, 3])
     before = w.numpy()
     times = step.profile(x, repeats=3)
-    np.testing.assert_array_equal(w.numpy(), before)  # looking changes nothing
+    np.testing.assert_array_equal(w.numpy(), before)  # profiling changes nothing
     assert times.seconds > 0 and len(times.steps) >= 3
     texts = [line.text for line in times.by_line()]
     assert any("# forward" in t for t in texts) and any("# backward" in t for t in texts)

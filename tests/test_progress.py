@@ -1,4 +1,4 @@
-"""Bars of long work: where they are shown, and that nothing is where they are not."""
+"""Progress bars of long work: where they are shown, and that nothing is written elsewhere."""
 
 import io
 import subprocess
@@ -18,7 +18,7 @@ tqdm = pytest.importorskip("tqdm")
 
 @pytest.fixture
 def bars(monkeypatch, capsys):
-    """Bars without a second of patience, and what they write."""
+    """Shows bars at once, not only after a second; returns a function that gives the text they write."""
     written = []
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
     monkeypatch.setattr(progress, "_INTERVAL", 0.0)
@@ -32,7 +32,7 @@ def bars(monkeypatch, capsys):
     return text
 
 
-def test_bar_counts_and_goes_away(bars):
+def test_a_bar_counts_and_is_removed(bars):
     with Progress("work", 4, "rows") as work:
         for _ in range(3):
             work.step(note="so far")
@@ -60,7 +60,7 @@ def test_one_bar_at_a_time(bars):
     assert "inner" not in bars()
 
 
-def test_bar_of_work_that_fails_goes_away(bars):
+def test_a_bar_of_failing_work_is_removed(bars):
     def fails(x):
         if x > 2:
             raise ValueError("fails")
@@ -123,7 +123,7 @@ def test_nothing_is_imported_for_it():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-# ---- who has bars ---------------------------------------------------------------------------------------
+# ---- work with bars -------------------------------------------------------------------------------------
 
 
 def test_jacobians_in_chunks(bars, monkeypatch):
@@ -169,7 +169,7 @@ def test_checkpoints(bars, tmp_path, monkeypatch):
     np.testing.assert_array_equal(w, v)
 
 
-def test_a_notebook_is_somewhere_somebody_looks(monkeypatch):
+def test_a_notebook_shows_bars(monkeypatch):
     class Shell:
         kernel = object()
 

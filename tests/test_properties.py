@@ -24,7 +24,7 @@ def numbers(seed, *shapes):
 
 
 def value_and_gradients(function, arrays, weight=None):
-    """The value of `function`, and the gradients of ⟨weight, function⟩ by each array."""
+    """The value of `function`, and the gradients of ⟨weight, function⟩ with respect to each array."""
     xs = [tf.constant(a) for a in arrays]
     with tf.GradientTape() as tape:
         tape.watch(xs)
@@ -180,7 +180,7 @@ def test_reductions(data, shape, keepdims, seed):
     (g,) = numbers(seed + 1, x.sum(axis=axes, keepdims=keepdims).shape)
     spread = g.reshape(x.sum(axis=axes, keepdims=True).shape)
     count = x.size / max(g.size, 1)
-    # The largest element is one only: no two random numbers are the same.
+    # The largest element is unique: random numbers do not repeat.
     largest = x == x.max(axis=axes, keepdims=True)
     cases = {
         "reduce_sum": (np.sum, np.ones_like(x)),
@@ -240,7 +240,7 @@ BINARY = {
 
 @st.composite
 def graphs(draw):
-    """Steps of an expression: (name, operands), an operand being the place of an earlier value."""
+    """Steps of an expression: (name, operands), where an operand is the index of an earlier value."""
     arrays = numbers(draw(SEEDS), (2, 3), (3,), (3, 2))
     values = list(arrays)
     steps = []

@@ -3,7 +3,7 @@
 Hypothesis draws 5 to 25 ops over a pool of values of random shapes and types. Eager results equal
 NumPy's, the function's equal the eager ones; gradients of eager, compiled and traced runs agree
 with each other and, in float64, with central differences; so do second derivatives. One trace of a
-program whose sizes are not declared serves any of them.
+program whose sizes are not declared is used for all of them.
 """
 
 import numpy as np
@@ -70,7 +70,7 @@ def _logsumexp(x, axis, keepdims):
 
 
 class Library:
-    """The few operations of a program, by NumPy or by the library."""
+    """The operations of these programs, computed by NumPy or by gradtape."""
 
     def __init__(self, use_numpy):
         self.which = 1 if use_numpy else 0
@@ -217,7 +217,7 @@ def numbers(program, dtype):
 
 
 def total(program, inputs, **options):
-    """A scalar of all results, in which no result hides behind another."""
+    """A weighted sum of all results, so that no two of them can cancel out."""
     results = run(program, inputs, **options)
     return tf.add_n([tf.reduce_sum(tf.sin(r)) * (k + 1.0) for k, r in enumerate(results)])
 
@@ -259,14 +259,14 @@ def test_values(dtype, limit, program):
     arrays = numbers(program, dtype)
     tensors = [tf.constant(a) for a in arrays]
     eager = run(program, tensors)
-    # In single precision an error of rounding may turn a comparison round: that is not looked for here.
+    # In single precision a rounding error may flip a comparison, which is not tested here.
     if dtype == "float64":
         close(eager, run(program, arrays, use_numpy=True), limit)
     traced = function(lambda *xs: run(program, xs))
     for _ in range(2):
         close(traced(*tensors), eager, limit)
     for a, t in zip(arrays, tensors, strict=True):
-        np.testing.assert_array_equal(t, a)  # nothing was written over the inputs
+        np.testing.assert_array_equal(t, a)  # the inputs were not overwritten
 
 
 @given(program=programs())
@@ -293,7 +293,7 @@ def test_gradients(program):
 @given(program=programs(most=12))
 @settings(max_examples=40)
 def test_gradients_are_slopes(program):
-    """Along one random direction: the whole Jacobian is what the contract test is for."""
+    """Along one random direction; the contract test checks whole Jacobians."""
     arrays = numbers(program, np.float64)
     rng = np.random.default_rng(1)
     direction = [rng.normal(size=a.shape) for a in arrays]
@@ -357,7 +357,7 @@ def test_one_trace_for_all_sizes(program):
                 run(program, tensors, at_any_size=True),
                 first_order(program, tensors, at_any_size=True),
             )
-        except tf.errors.InvalidArgumentError:  # sizes that were the same by chance when it was drawn
+        except tf.errors.InvalidArgumentError:  # sizes that were equal by chance when it was drawn
             with pytest.raises(tf.errors.InvalidArgumentError):
                 traced(*tensors)
             continue

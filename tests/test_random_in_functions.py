@@ -1,7 +1,7 @@
 """Random numbers inside `tf.function`: TensorFlow's, bit for bit, for a global seed and for op seeds.
 
-A graph numbers its random ops itself, so it takes nothing from the sequence of eager ops. The numbers were
-written down from TensorFlow 2.21.
+A graph numbers its random ops itself, so it takes nothing from the sequence of eager ops. The numbers are
+those of TensorFlow 2.21.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ def _seed():
     before = random._seeds.given
     tf.random.set_seed(5)
     yield
-    # Other tests want numbers that differ from run to run.
+    # Other tests need the global seed to be unset.
     random._seeds.given = before
 
 
@@ -100,7 +100,7 @@ def test_keras_sets_the_seed():
     close(draw(tf.ones([4])), 0.12391895, 2.798774, -1.7961729, 0.31075957)
 
 
-def test_no_word_about_retracing_that_was_asked_for(caplog):
+def test_no_warning_about_deliberate_retracing(caplog):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
     def signed(x):
         return tf.reduce_sum(x)

@@ -1,4 +1,4 @@
-"""tf.raw_ops: every row names a function that is there, with parameters that it has; values; wrong calls. tf.lite."""
+"""tf.raw_ops: every row names an existing function and its parameters; values; wrong calls. tf.lite."""
 
 import inspect
 
@@ -42,7 +42,7 @@ def test_values(name, given, value):
 def test_rows(name):
     where, *arguments = raw_ops._TABLE[name].split()
     function = tf
-    getattr(tf.raw_ops, name)  # imports what is imported late
+    getattr(tf.raw_ops, name)  # imports modules that are imported on first use
     for part in where.split("."):
         function = getattr(function, part)
     row = getattr(function, "row", None)
@@ -99,7 +99,7 @@ def test_a_gradient_that_is_prevented_is_refused():
         tape.gradient(y, x)
 
 
-def test_fused_batch_norm_gives_what_tensorflow_gives():
+def test_fused_batch_norm_agrees_with_tensorflow():
     x = tf.reshape(tf.range(16.0), [2, 2, 2, 2]) ** 1.5
     given = {"x": x, "scale": [1.0, 2.0], "offset": [0.5, -0.5], "mean": [0.1, 0.2], "variance": [1.0, 3.0]}
     out = tf.raw_ops.FusedBatchNormV2(**given, epsilon=1e-3, exponential_avg_factor=0.3)

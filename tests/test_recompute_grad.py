@@ -65,7 +65,7 @@ class Network:
 
 
 def peak_of(step, x):
-    """Bytes at most in use during a step, once everything is traced and compiled; and its results."""
+    """The peak of the bytes in use during a step, once everything is traced and compiled; and its results."""
     for _ in range(2):
         step(x)
     gc.collect()
@@ -106,7 +106,7 @@ def test_a_tape_holds_the_arguments_alone(counted_memory):
     assert kept[1] < kept[0] / 5
 
 
-# ---- what it computes -----------------------------------------------------------------------
+# ---- values ---------------------------------------------------------------------------------
 
 
 def orders(f, *xs):
@@ -259,7 +259,7 @@ def test_a_barrier_is_no_step_and_passes_values_and_gradients_on():
 
 
 def test_second_derivatives_of_functions_with_variables_read_late():
-    """The first gradient reads the variable when it is computed; with respect to it there is a derivative too."""
+    """The first gradient reads the variable when it is computed, and can be differentiated with respect to it."""
     v, x = tf.Variable(2.0), tf.constant(3.0)
     f = tf.function(tf.recompute_grad(lambda x: x * x * v))
     for run in (f, tf.function(lambda x: tf.vectorized_map(f, x[None])[0])):

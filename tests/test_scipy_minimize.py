@@ -42,7 +42,7 @@ def test_methods_without_derivatives(method):
 
 
 def test_derivatives_are_exact():
-    """A quadratic function is solved by one Newton step: with differences it would not be."""
+    """One Newton step solves a quadratic problem; with finite differences it would not."""
     a = np.diag([1.0, 10.0, 100.0])
     steps = []
     found = minimize(

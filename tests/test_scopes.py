@@ -1,4 +1,4 @@
-"""`gradtape._src.base.scopes`: name scopes, and the context managers that do nothing here, and names of devices."""
+"""`gradtape._src.base.scopes`: name scopes, context managers that do nothing here, names of devices."""
 
 import copy
 import pickle

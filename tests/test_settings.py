@@ -1,4 +1,4 @@
-"""Environment variables: nonsense is told once, and the default holds; the table in the docs is the one of the code."""
+"""Environment variables: an invalid value gives one warning and the default; the docs list the settings of the code."""
 
 import os
 import subprocess
@@ -30,9 +30,11 @@ print(tape.gradient(y, v).numpy())
 """
 
 
-def test_nonsense_is_told_once_and_has_no_effect():
+def test_an_invalid_value_warns_once_and_has_no_effect():
     plain = run(SHOW)
-    names = [s.name for s in environment.SETTINGS if s.ignored]  # the other: tests/test_install.py
+    names = [
+        s.name for s in environment.SETTINGS if s.ignored
+    ]  # the other one is tested in tests/test_install.py
     assert [s.name for s in environment.SETTINGS if not s.ignored] == ["GRADTAPE_ISA"]
     for value in ("many", "-1", "99999999999999999999"):
         done = run(SHOW, **dict.fromkeys(names, value))
@@ -47,7 +49,7 @@ def test_nonsense_is_told_once_and_has_no_effect():
     assert plain.stderr == ""
 
 
-def test_values_that_mean_something_are_not_told():
+def test_valid_values_give_no_warning():
     done = run(SHOW, GRADTAPE_COMPILE="0", GRADTAPE_NUM_THREADS="3", GRADTAPE_LINES="1", GRADTAPE_DEBUG="0")
     assert done.stderr == "" and done.stdout.startswith("False")
     assert run("import gradtape", **{s.name: "" for s in environment.SETTINGS}).stderr == ""

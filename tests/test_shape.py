@@ -23,7 +23,7 @@ UNKNOWN = TensorShape(None)
 
 
 class FakeTensor:
-    """Has what TensorSpec asks of a tensor."""
+    """Has the attributes of a tensor that TensorSpec uses."""
 
     def __init__(self, shape, dtype=dtypes.float32):
         self.shape, self.dtype = TensorShape(shape), dtype

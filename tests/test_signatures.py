@@ -10,9 +10,9 @@ import pytest
 
 import gradtape as tf
 
-# Keras' names are Keras'; those of TensorFlow 1 are the same with a few more.
+# Keras' names are not ours; tf.compat.v1 has the same names and a few more.
 _NOT_OURS = ("keras", "losses", "metrics", "compat")
-# There is nothing of these, whatever they are given.
+# These raise an error, whatever the arguments.
 _NOTHING = (
     "decode_proto",
     "encode_proto",
@@ -24,7 +24,7 @@ _ANYTHING = {"(*args, **kwargs)", "(*args: 'Any', **kwargs: 'Any') -> 'Any'"}
 
 
 def public(space="tf", module=tf, seen=None):
-    """Every public name with what it is; namespaces once."""
+    """Every public name with its value; each namespace once."""
     seen = set() if seen is None else seen
     for name in dir(module):
         if name[0] == "_" or (module is tf and name in _NOT_OURS):

@@ -35,7 +35,7 @@ def records(folder):
 
 
 def one(data, *path):
-    """The field of a message inside messages."""
+    """The field of a nested message, by the numbers of the fields on the way."""
     for number in path:
         data = next((v for f, _, v in wire.fields(data) if f == number), b"")
     return data
@@ -317,7 +317,7 @@ def test_two_writers_have_two_files(tmp_path):
     b.close()
 
 
-def test_what_writes_nothing_says_so(caplog):
+def test_functions_that_write_nothing_warn(caplog):
     with caplog.at_level(logging.WARNING, "gradtape"):
         S.trace_on(graph=True)
         S.trace_export("x", step=0)

@@ -1,6 +1,6 @@
-"""tf.gradients and tf.hessians where gradtape has ways of its own: constants, variables, nested traces.
+"""tf.gradients and tf.hessians where gradtape differs from TensorFlow: constants, variables, nested traces.
 
-What they have in common with TensorFlow is in tests/semantics/test_custom_gradient.py.
+Their common behaviour is tested in tests/semantics/test_custom_gradient.py.
 """
 
 import numpy as np
@@ -114,14 +114,14 @@ def test_in_a_function_that_runs_eagerly_it_is_an_error():
 
 
 def test_the_gradient_is_part_of_the_program():
-    """The ops between xs and ys are told to a tape: they are not written a second time."""
+    """The ops between xs and ys are recorded on a tape; they are not written into the graph a second time."""
     f = tf.function(lambda x: tf.gradients(tf.exp(tf.sin(x)), x))
     graph = f.get_concrete_function(tf.constant([1.0, 2.0])).graph.traced
     assert sorted(n.name for n in graph.nodes if n.name in ("exp", "sin")) == ["exp", "sin"]
 
 
 def test_gradients_by_constants_with_sizes_made_of_constants():
-    """Numbers that become part of the graph, so that there are gradients by them, still say how long an array is."""
+    """Constants that are lifted into the graph, to differentiate with respect to them, still have known values."""
 
     @tf.function
     def f(z):

@@ -95,7 +95,7 @@ def test_pickle(dtype):
     assert np.array_equal(np.asarray(x), np.asarray(y))
 
 
-def test_names_of_numpy_say_what_to_write():
+def test_names_of_numpy_have_hints():
     x = tf.ones([2])
     with pytest.raises(AttributeError, match=r"'reshape'.*tf\.reshape"):
         x.reshape(2)
@@ -161,7 +161,7 @@ def test_iteration_and_membership():
 
 
 class Frame:
-    """What pandas' frames are to us: something with an array inside, and no dtype."""
+    """Like a DataFrame of pandas: it has an array, and no dtype."""
 
     def __init__(self, array):
         self.array = array
@@ -179,7 +179,7 @@ class Interface:
 @pytest.mark.parametrize(
     "dtype", ["float16", "float64", "int8", "int64", "uint64", "bool", "complex64", ">f8"]
 )
-def test_what_turns_into_an_array_keeps_its_type(kind, dtype):
+def test_objects_with_an_array_keep_its_type(kind, dtype):
     array = np.array([[1, 2], [0, 4]]).astype(dtype)
     x = tf.constant(kind(array))
     assert x.dtype == array.dtype.newbyteorder("=")
@@ -195,7 +195,7 @@ def test_arrays_inside_say_their_digits():
 
 
 def test_lists_of_numpy_numbers():
-    """TensorFlow's types: floats as the first one says, integers int32 where they fit, complex128."""
+    """TensorFlow's types: floats take the type of the first one, integers int32 if they fit, complex128."""
     swapped = np.array([1.0, 2.0], ">f8")
     for value, dtype in (
         ([np.float64(1), 1.0], "float64"), ([1.0, np.float64(1)], "float32"), ([np.float16(1)], "float16"),

@@ -135,7 +135,7 @@ def test_assertions_in_functions(case):
 
 
 def test_seeds_are_those_of_tensorflows_tests(case):
-    """Drawn by TensorFlow 2.21 in a test."""
+    """The numbers are those of TensorFlow 2.21 in a test."""
     for _ in range(2):
         case.setUp()
         np.testing.assert_array_equal(
@@ -144,7 +144,7 @@ def test_seeds_are_those_of_tensorflows_tests(case):
         assert np.random.rand() == 0.18463433217903202 and random.random() == 0.3499765785632496
 
 
-def test_what_is_printed(case):
+def test_captured_output(case):
     with case.captureWritesToStream(sys.__stderr__) as printed:
         os.write(sys.__stderr__.fileno(), b"from C\n")
         print("hello", file=sys.__stderr__, flush=True)
@@ -225,7 +225,7 @@ def test_unittest_is_not_imported_with_the_package():
     assert done.stdout.strip() == "False"
 
 
-def test_what_is_refused():
+def test_unsupported_functions():
     with pytest.raises(NotImplementedError, match="no servers"):
         tf.test.create_local_cluster(1, 1)
     with pytest.raises(TypeError, match="Expected tf.GraphDef"):

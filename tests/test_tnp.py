@@ -84,11 +84,25 @@ def test_types_of_objects():
 
 
 def test_numpy_behavior_of_tensors():
-    """In a process of its own: it lasts."""
+    """In a separate process, because it stays enabled."""
     done = subprocess.run(
         [sys.executable, Path(__file__).with_name("numpy_behavior.py")], capture_output=True, text=True
     )
     assert done.stdout == "fine\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: tnp.tril([1.0, 2.0]), "tril must have rank at least 2; got shape [(]2,[)]"),
+        (lambda: tnp.triu(1.0), "triu must have rank at least 2"),
+        (lambda: tnp.hsplit(B, 2), "does not result in an equal division: 3 elements along axis 1, 2 parts"),
+        (lambda: tnp.vsplit(B, 3), "4 elements along axis 0, 3 parts"),
+    ],
+)
+def test_shapes_that_do_not_fit(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()
 
 
 PROTOS = [np.arange(6).reshape(2, 3), np.float16([1.5]), np.bool_(True), np.zeros((0, 2))]

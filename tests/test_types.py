@@ -1,4 +1,4 @@
-"""Types: the stubs are what gradtape is, every public name is seen by a type checker, and programs check."""
+"""Types: the stubs match gradtape, type checkers know every public name, and programs pass the checks."""
 
 import importlib.util
 import json
@@ -46,15 +46,15 @@ def test_the_package_says_that_it_has_types():
 def test_the_stub_of_the_core_is_the_core(tmp_path):
     native = [n for n in dir(_core) if type(getattr(_core, n)).__name__ == "nb_func"]
     stub = (ROOT / "gradtape" / "_core.pyi").read_text()
-    for name in native:  # nanobind's functions are no functions to stubtest
+    for name in native:  # stubtest does not recognise nanobind's functions
         assert re.search(rf"^def {name}\(", stub, re.MULTILINE), name
-    absent = (tensor_module._Absent, tensor_module._OfSlices)  # they say what to write instead
+    absent = (tensor_module._Absent, tensor_module._OfSlices)  # only the hints in their messages matter
     allowed = [f"gradtape._core.Tensor.{n}" for n, v in vars(_core.Tensor).items() if isinstance(v, absent)]
     allowed += [f"gradtape._core.{n}" for n in native]
     allowed += [
         r"gradtape\._core\.(Tensor|Variable)\.__r?pow__",  # pow(x, y, z) is refused
-        r"gradtape\._core\.Tensor\.__buffer__",  # seen by Python from 3.12 on
-        r"gradtape\._core\.Variable\.name",  # of its one subclass
+        r"gradtape\._core\.Tensor\.__buffer__",  # visible in Python from 3.12 on
+        r"gradtape\._core\.Variable\.name",  # defined in its only subclass
     ]
     (tmp_path / "allowed").write_text("\n".join(allowed))
     done = mypy(
@@ -146,7 +146,7 @@ def test_examples_check_and_typos_are_found(checker, tmp_path):
     found = [line for line in done.stdout.splitlines() if re.search(r"\berror\b", line) and ".py:" in line]
     assert [line for line in found if "wrong.py" not in line] == []
     lines = {int(re.search(r"wrong\.py:(\d+)", line)[1]) for line in found}
-    skipped = {3} if checker == "mypy" else set()  # Keras, which mypy is told to leave alone
+    skipped = {3} if checker == "mypy" else set()  # Keras, which mypy is configured to ignore
     assert lines == _TYPOS_AT - skipped, done.stdout
 
 
@@ -166,9 +166,9 @@ COMPLETIONS = {
 
 @pytest.fixture
 def script(monkeypatch):
-    """jedi, as an editor asks it."""
+    """jedi, used as an editor does."""
     jedi = pytest.importorskip("jedi", reason="asks jedi")
-    # An editable install has a finder that jedi cannot read from; a wheel has not.
+    # jedi cannot read the finder of an editable install; a wheel has none.
     finders = [f for f in sys.meta_path if "ScikitBuild" not in type(f).__name__]
     monkeypatch.setattr(sys, "meta_path", finders)
     project, environment = jedi.Project(ROOT), jedi.InterpreterEnvironment()

@@ -14,11 +14,11 @@ from gradtape import _core
 
 
 def address(v):
-    """Where the elements are; the view is gone when this returns."""
+    """The address of the elements; the view is released before this returns."""
     return np.asarray(v._peek()).__array_interface__["data"][0]
 
 
-def test_updates_happen_in_place_when_nobody_holds_the_value():
+def test_updates_are_in_place_unless_the_value_is_shared():
     v = tf.Variable(tf.ones([1000]) * 2.0)
     before = address(v)
     v.assign_sub(tf.ones([1000]))
@@ -42,7 +42,7 @@ def test_updates_happen_in_place_when_nobody_holds_the_value():
 @pytest.mark.parametrize(
     "hold", [lambda v: v.value(), lambda v: v[0:3], np.asarray, lambda v: np.from_dlpack(v.value())]
 )
-def test_what_was_read_before_never_changes(change, hold):
+def test_values_read_before_a_change_stay(change, hold):
     v = tf.Variable([1.0, 2.0, 3.0])
     held = hold(v)
     change(v)
@@ -67,7 +67,7 @@ def test_a_variable_can_be_added_to_itself():
     assert v.numpy().tolist() == [0.0, 2.0]
 
 
-def test_gradients_by_what_value_returned():
+def test_gradients_with_respect_to_the_result_of_value():
     v = tf.Variable(3.0)
     with tf.GradientTape() as tape:
         a, b = v.value(), v.read_value()
@@ -76,7 +76,7 @@ def test_gradients_by_what_value_returned():
     assert [float(g) for g in grads] == [27.0, 18.0, 9.0]
 
 
-def test_what_was_read_outside_of_the_tape_is_a_constant():
+def test_a_value_read_outside_of_the_tape_is_a_constant():
     v = tf.Variable(3.0)
     reads = [v.value(), v.read_value(), v._read(), tf.convert_to_tensor(v)]
     for before in reads:
@@ -358,7 +358,7 @@ def test_a_class_may_be_a_variable_and_an_abstract_class():
 
 
 class Composed(tf.Variable):
-    """A variable without a value of its own, as classes that derive from tf.Variable are in TensorFlow."""
+    """A variable without a value of its own, which TensorFlow allows in classes derived from tf.Variable."""
 
     shape, dtype, trainable, name = tf.TensorShape([2]), tf.float64, True, "composed"
 
@@ -392,7 +392,7 @@ def test_a_subclass_of_variables_has_the_value_it_computes():
     assert v.ref() in {v.ref()}
 
 
-def test_gradients_reach_what_a_subclass_of_variables_is_computed_of():
+def test_gradients_reach_the_variables_behind_a_subclass():
     part = tf.Variable([0.25, 0.5], dtype=tf.float64)
     v = Composed(part)
 

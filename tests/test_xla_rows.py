@@ -1,4 +1,4 @@
-"""docs/xla_rows.md is what the op table says: written anew, the page is the same; and few rows are on it."""
+"""docs/xla_rows.md matches the op table, and lists few rows."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# In a process of its own: other tests put rows into the table.
+# In a separate process, because other tests add rows to the table.
 CODE = """
 import sys
 sys.path.insert(0, "tools")

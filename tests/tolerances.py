@@ -6,7 +6,7 @@ from gradtape.testing import TOLERANCES
 
 
 def assert_close(actual, expected, dtype=None, factor=1.0):
-    """`actual` is as near to `expected` as results of its type must be; NaN equals NaN."""
+    """Asserts that `actual` is within the tolerance of its type from `expected`; NaN equals NaN."""
     name = np.dtype(dtype or np.asarray(actual).dtype).name
     limit = factor * TOLERANCES.get(name, 0.0)
     np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=limit, atol=limit)

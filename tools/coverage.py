@@ -69,7 +69,7 @@ def symbols(tf: Any) -> list[Symbol]:
     for row in rows:
         status, words = look(tf, row["symbol"])
         if row["absent"] and status == WORKS:
-            status = MISSING  # a module of ours that happens to have the name
+            status = MISSING  # only a module of ours has this name
         out.append(
             Symbol(row["symbol"], row["category"], int(row["files"]), bool(row["absent"]), status, words)
         )

@@ -17,7 +17,7 @@ import subprocess
 import sys
 from typing import Any
 
-_MOST = 40  # elements that are taken of a pass
+_MOST = 40  # elements taken from a pass
 
 
 # ---- pipelines ------------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ def pipeline(draw: random.Random) -> list:
     for _ in range(draw.randrange(1, 7)):
         steps.append(draw.choice(_STEPS)(draw))
         if steps[-1] in (["repeat", None], ["repeat", -1]):
-            steps.append(["take", 12])  # else a filter behind it may look for an element for ever
+            steps.append(["take", 12])  # or a later filter may search endlessly for an element
     return steps
 
 
@@ -85,7 +85,7 @@ _STEPS = [
 
 
 class Maker:
-    """Makes datasets of descriptions with one library."""
+    """Builds datasets from descriptions, with one library."""
 
     def __init__(self, tf: Any) -> None:
         self.tf = tf
@@ -133,9 +133,9 @@ class Maker:
             "pair": lambda *x: (self.leaf(x), x if len(x) > 1 else x[0]),
             "random": lambda *x: self.leaf(x) + tf.random.uniform([], 0, 1000, tf.int64),
         }
-        # Numbers drawn on several threads come in any order.
+        # Random numbers drawn on several threads have no fixed order.
         ds = ds.map(functions[function], num_parallel_calls=None if function == "random" else calls)
-        # As one step with a map, TensorFlow's batch loses what is in a batch with an error.
+        # Fused with a map, TensorFlow's batch loses the other elements of a batch with an error.
         return ds.filter(lambda *x: self.leaf(x) > -(10**9)) if function == "divide" else ds
 
     def _batch(self, ds: Any, size: int, drop: bool) -> Any:
@@ -162,7 +162,7 @@ class Maker:
         return tf.data.Dataset.range(abs(first) % 4).map(lambda k: k + 100 * first)
 
     def _interleave(self, ds: Any, cycle: Any, block: int, calls: Any) -> Any:
-        # Left to TensorFlow the number depends on the machine.
+        # By default, TensorFlow chooses a number that depends on the machine.
         return ds.interleave(self._inner, cycle or 2, block, num_parallel_calls=calls)
 
     def _flat_map(self, ds: Any) -> Any:
@@ -246,7 +246,7 @@ class Maker:
 
 
 def outcome(tf: Any, steps: list) -> Any:
-    """The outcome of a pipeline: two passes, up to a number of elements, and as many errors."""
+    """The outcome of a pipeline: two passes, with a limited number of elements and errors."""
     maker = Maker(tf)
     tf.random.set_seed(11)
     try:
@@ -323,7 +323,7 @@ def main() -> None:
     differing = [
         (p, ours, theirs) for p, ours, theirs in zip(pipelines, *results, strict=True) if ours != theirs
     ]
-    # TensorFlow refuses some pipelines without elements, whose functions do not fit what would come.
+    # TensorFlow rejects some empty pipelines, because their functions do not accept the type of the elements.
     refused = [d for d in differing if "refused" in (d[1][0], d[2][0])]
     different = [d for d in differing if d not in refused]
     for p, ours, theirs in different[: given.show]:

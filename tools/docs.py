@@ -48,15 +48,15 @@ def place_of(path: Path) -> str:
 
 
 def gather(page: Page) -> None:
-    """Puts a page into the folder that Sphinx reads, and with it the files that it links to."""
+    """Copies a page, and the files that it links to, into the folder that Sphinx reads."""
     own_place = place_of(page.path)
 
     def placed(target: str, anchor: str) -> str:
         file = (page.path.parent / target).resolve()
         if not file.exists():
-            raise PageError(f"{page.name} links to {target}, which is not there")
+            raise PageError(f"{page.name} links to {target}, which does not exist")
         there = place_of(file)
-        if there.startswith("files/") and file.suffix == ".md":  # not a page: it is read where it lies
+        if there.startswith("files/") and file.suffix == ".md":  # not a page of the site
             return f"{REPOSITORY}/{file.relative_to(ROOT).as_posix()}{anchor}"
         if there.startswith("files/") and file.is_file():
             copy = SOURCE / there
@@ -79,7 +79,7 @@ def gather(page: Page) -> None:
 
 
 def fill(page: Path, name: str, text: str) -> None:
-    """Puts text where a page has a mark for it, `<!-- name -->`."""
+    """Replaces a mark `<!-- name -->` in a page by text."""
     page.write_text(page.read_text().replace(f"<!-- {name} -->", text))
 
 
@@ -110,7 +110,7 @@ def main() -> int:
     done = subprocess.run([*command, "-c", str(ROOT / "docs"), str(SOURCE), str(SITE)], cwd=ROOT)
     broken = broken_links(SITE) if done.returncode == 0 else []
     for link in broken:
-        print(f"docs: {link} leads nowhere", file=sys.stderr)
+        print(f"docs: {link} is broken", file=sys.stderr)
     if done.returncode == 0 and not broken:
         print(f"build/docs/index.html, in {time.perf_counter() - start:.0f} s")
     return done.returncode or bool(broken)

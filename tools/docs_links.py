@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class _Page(HTMLParser):
-    """The places of a page that can be linked to, and what it links to."""
+    """The anchors and the links of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

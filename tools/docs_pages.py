@@ -2,7 +2,7 @@
 
 - Blocks fenced as `python` run in order, in one namespace, in a temporary folder.
 - The output of a block is in the comments behind its prints (`print(x)  # 3.0`) or, as a whole, in a block
-  fenced as `text` right after it. Three dots stand for what differs from run to run.
+  fenced as `text` right after it. Three dots stand for text that differs from run to run.
 - Pictures of a page (`![...](name.png)`) are files that its code writes.
 - Code for another library is fenced as `py-tensorflow` or `py-torch`: it is shown, not run.
 - A page with a line `<!-- needs jax -->` runs only where that package is installed.
@@ -40,7 +40,7 @@ _LINK = re.compile(r"(?<=\]\()([^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
 class PageError(Exception):
-    """What is wrong with a page, and where."""
+    """An error in a page, with its line."""
 
 
 class Block(NamedTuple):
@@ -92,7 +92,7 @@ class Page:
         ]
 
     def with_links(self, place: Any) -> str:
-        """The text of the page, each link to a file put through `place(target, anchor)`."""
+        """The text of the page, with each link to a file replaced by `place(target, anchor)`."""
 
         def put(m: re.Match) -> str:
             outside = re.match(r"[a-z]+:", m[1]) or m[1] in self.pictures
@@ -162,7 +162,7 @@ def execute(page: Page) -> list[str]:
 
 
 def run(page: Page, folder: Path) -> None:
-    """Runs a page in a process of its own, in `folder`, where its pictures are then; compares its output.
+    """Runs a page in a new process, in `folder`, where it writes its pictures; compares its output.
 
     Raises:
       PageError: if the code fails, prints something else, or does not write a picture.
@@ -201,7 +201,7 @@ def main() -> int:
             except PageError as e:
                 print(e, file=sys.stderr)
                 return 1
-        print(f"{name}: runs, and prints what it says")
+        print(f"{name}: runs, and its output matches")
     return 0
 
 

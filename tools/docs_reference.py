@@ -126,7 +126,7 @@ def public_names(name: str) -> list[str]:
     late = {n.removeprefix(prefix) for n in LATE.union(absent._ELSEWHERE) if n.rpartition(".")[0] == name}
     table = {n.removeprefix(prefix) for n in ops.PUBLIC if n.rpartition(".")[0] == name}
     listed = getattr(where, "__all__", None)
-    # A module without a list: what was made in the package, and not what its file imports to work with.
+    # A module without a list: names defined in the package, and not those that its file imports.
     own = listed if listed is not None else [n for n, v in vars(where).items() if _belongs(where, name, n, v)]
     names = {n for n in {*own, *late, *table} if not n.startswith("_")}
     return sorted((n for n in names if not _is_namespace(prefix + n)), key=lambda n: (n.lower(), n))
@@ -143,7 +143,7 @@ def _belongs(where: Any, space: str, name: str, value: Any) -> bool:
         return name in where.__all__
     home = getattr(value, "__module__", None)
     if not isinstance(where, types.ModuleType) or not getattr(where, "__file__", None):
-        return True  # made by hand: a class, or a module that holds what was put into it
+        return True  # made in code: a class, or a module with given contents
     if not isinstance(home, str):  # a constant
         return isinstance(value, (int, float, str)) or name == "newaxis"
     # The package itself gathers what is defined in its modules.
@@ -181,7 +181,7 @@ def signature(value: Any) -> str:
 
 
 class _Text(str):
-    """A default whose representation is text to be shown as it is."""
+    """A default value that is shown as this text."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -205,7 +205,7 @@ def sentence(value: Any) -> str:
 
 
 def docstring(value: Any) -> str:
-    """The docstring of an object; constants have none but their value."""
+    """The docstring of an object; for a constant, its value."""
     if not callable(value) and not isinstance(value, property) and not inspect.isdatadescriptor(value):
         return ""
     return inspect.cleandoc(value.__doc__) if value.__doc__ else ""
@@ -261,7 +261,7 @@ def members(cls: type, described: set[int]) -> Iterator[tuple[str, Any]]:
         if not base.__module__.startswith("gradtape") or base is not cls and id(base) in described:
             continue
         for name, value in vars(base).items():
-            # A method without words does what the one it replaces does; a slot is among the attributes.
+            # A method without a docstring does what the one it overrides does; slots are listed as attributes.
             repeated = not docstring(plain_member(value)) and any(name in vars(b) for b in base.__mro__[1:])
             hidden = repeated or inspect.ismemberdescriptor(value) or _is_refusal(value)
             if not name.startswith("_") and name not in seen and not hidden:

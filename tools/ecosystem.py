@@ -40,7 +40,7 @@ PLACE = ROOT / "tests" / "ecosystem"
 RESULTS = PLACE / "results.json"
 PAGE = ROOT / "docs" / "ecosystem.md"
 TOOLS = ("pytest", "pytest-timeout", "numpy", "scipy-openblas32")
-# What TensorFlow brings along, and packages that need it take for granted.
+# Dependencies of TensorFlow that packages use without declaring them.
 BROUGHT = (
     "absl-py", "gast", "h5py", "keras>=3.15,<3.17", "ml-dtypes", "opt-einsum", "packaging", "protobuf", "requests", "six",
     "termcolor", "typing-extensions", "wrapt",
@@ -71,8 +71,8 @@ def packages(names: list[str]) -> list[dict[str, Any]]:
     for name in names:
         if _plain(name) not in by_name:
             sys.exit(f"ecosystem: there is no package {name!r}; there are {', '.join(by_name)}")
-    asked = {_plain(name) for name in names or by_name}
-    return [package for name, package in by_name.items() if name in asked]
+    chosen = {_plain(name) for name in names or by_name}
+    return [package for name, package in by_name.items() if name in chosen]
 
 
 def _wanted(package: dict[str, Any]) -> str:
@@ -103,16 +103,16 @@ def environment(package: dict[str, Any]) -> Path:
 
 
 def _install_without(python: Path, pip: Any, package: dict[str, Any]) -> list[str]:
-    """Installs the package and its `bare` ones, each alone; what else all of them need."""
+    """Installs the package and its `bare` ones without dependencies; returns the requirements of all of them."""
     bare = package.get("bare", ())
     left_out = {_plain(name) for name in (*package.get("without", ()), *bare)}
     needed = []
     for requirement in (package["requirement"], *bare):
         pip("--no-deps", requirement)
-        asked = subprocess.run(
+        listed = subprocess.run(
             [python, "-c", _REQUIRES, _plain(requirement)], capture_output=True, text=True, check=True
         )
-        needed += [inner for inner in asked.stdout.splitlines() if _plain(inner) not in left_out]
+        needed += [inner for inner in listed.stdout.splitlines() if _plain(inner) not in left_out]
     return needed
 
 
@@ -137,7 +137,7 @@ def files(package: dict[str, Any], site: Path) -> list[Path]:
 
 @functools.cache
 def _version(library: str) -> str:
-    """What the results on a library depend on: the code of this folder, or TensorFlow's version."""
+    """The version of a library, for the cache of results: a hash of this folder's code, or TensorFlow's version."""
     if library == "tensorflow":
         return " ".join(p.name for p in (PARITY / "lib").glob("python*/site-packages/tensorflow*.dist-info"))
     code = hashlib.sha256()
@@ -147,8 +147,8 @@ def _version(library: str) -> str:
     return code.hexdigest()
 
 
-def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Namespace) -> dict[str, Any]:
-    """One file of tests on one library: how each case ended, and seconds; of before, if nothing changed."""
+def ran(library: str, package: dict[str, Any], path: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Runs one file of tests on one library: the outcome of each case, and seconds; cached if nothing changed."""
     place = HOME / package["name"]
     ours = path.parent == PLACE / "drivers"
     sample = {} if ours else package.get("sample", {})
@@ -162,7 +162,7 @@ def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Names
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     name = f"{library}-{path.relative_to(PLACE if ours else place / 'env').as_posix().replace('/', '.')}"
     file = place / f"{name}.json"
-    if file.exists() and not asked.again:
+    if file.exists() and not options.again:
         result: dict[str, Any] = json.loads(file.read_text())
         if result["key"] == key:
             return result
@@ -172,7 +172,7 @@ def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Names
     command = [
         *(start if library == "gradtape" else [PARITY / "bin" / "python"]), "-m", "pytest", "-q", "-p", "cases", "-p",
         "no:cacheprovider", "-o", "addopts=", "-o", "filterwarnings=",
-        f"--timeout={asked.timeout:g}", f"--rootdir={place}", path,
+        f"--timeout={options.timeout:g}", f"--rootdir={place}", path,
         *(("--noconftest",) if ours else ()),  # ours is for gradtape's own tests
     ]  # fmt: skip
     search = ROOT if library == "gradtape" else _site(package)
@@ -191,7 +191,7 @@ def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Names
         process = subprocess.Popen(
             command, cwd=place, env=clean | settings | environ, stdout=log, stderr=log, start_new_session=True
         )
-        ended = _watched(process, name, cases, asked.seconds)
+        ended = _watched(process, name, cases, options.seconds)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     seconds = time.perf_counter() - begun
@@ -225,7 +225,7 @@ def _watched(process: subprocess.Popen[bytes], name: str, cases: Path, seconds: 
 
 
 def _cases(lines: Path, ended: str) -> dict[str, str]:
-    """How each case ended: its first failure, or its last word; the one within which a process died, as that did."""
+    """The outcome of each case: its first failure or its last outcome; for the one that ended a process, how it ended."""
     cases: dict[str, str] = {}
     for line in lines.read_text().splitlines() if lines.exists() else ():
         nodeid, how = json.loads(line)
@@ -244,7 +244,7 @@ def _site(package: dict[str, Any]) -> Path:
 
 @contextlib.contextmanager
 def alone(package: dict[str, Any]) -> Iterator[None]:
-    """Ends the program if another one is at work on the package: they would write the same files."""
+    """Exits if another process is working on the package: both would write the same files."""
     place = HOME / package["name"]
     place.mkdir(parents=True, exist_ok=True)
     with (place / "lock").open("w") as lock:
@@ -255,8 +255,8 @@ def alone(package: dict[str, Any]) -> Iterator[None]:
         yield
 
 
-def measured(package: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
-    """A package on both libraries: figures, and what fails here only."""
+def measured(package: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    """Runs a package on both libraries: figures, and the cases that fail on gradtape only."""
     environment(package)
     both = [library for library in LIBRARIES if library == "gradtape" or (PARITY / "bin" / "python").exists()]
     passed = dict.fromkeys(LIBRARIES, 0)
@@ -265,7 +265,7 @@ def measured(package: dict[str, Any], asked: argparse.Namespace) -> dict[str, An
     for path in files(package, _site(package)):
         cases: dict[str, dict[str, str]] = {}
         for library in both:
-            result = ran(library, package, path, asked)
+            result = ran(library, package, path, options)
             cases[library] = result["cases"]
             seconds[library] += result["seconds"]
             processor[library] += result["processor"]
@@ -307,7 +307,7 @@ depends on that less.
 
 
 def page() -> str:
-    """docs/ecosystem.md, of the files of packages and the results."""
+    """The text of docs/ecosystem.md, from the descriptions of packages and the results."""
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     rows, notes = [], []
     for package in packages([]):
@@ -349,22 +349,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="packages; all of them if none is named")
     parser.add_argument(
-        "--page", action="store_true", help="write docs/ecosystem.md of the figures there are"
+        "--page", action="store_true", help="only write docs/ecosystem.md, from the stored figures"
     )
-    parser.add_argument(
-        "--again", action="store_true", help="run what is kept of earlier runs too, on both sides"
-    )
+    parser.add_argument("--again", action="store_true", help="ignore the cached results, of both libraries")
     parser.add_argument("--seconds", type=_seconds, default=1800, help="the limit of a file (%(default)s)")
     parser.add_argument("--timeout", type=_seconds, default=300, help="the limit of a case (%(default)s)")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     failed = 0
-    for package in packages(asked.names):
-        if asked.page or not (_drivers(package) or package.get("tests")):
+    for package in packages(options.names):
+        if options.page or not (_drivers(package) or package.get("tests")):
             continue
         print(package["requirement"], flush=True)
         try:
             with alone(package):
-                result = measured(package, asked)
+                result = measured(package, options)
         except subprocess.CalledProcessError as error:
             print(f"  its environment cannot be made: {error}", flush=True)
             failed += 1

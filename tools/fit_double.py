@@ -10,7 +10,6 @@ normal equations lose half of them.
 """
 
 import sys
-from pathlib import Path
 
 import mpmath
 from mpmath import mpf
@@ -168,33 +167,6 @@ def erf():
         *fit(tail, range(11), 1 / mpf("27.5") ** 2, 1 / mpf("5.99") ** 2, lambda z: 1 / tail(z)),
     )
 
-
-def erf_table():
-    """core/erf_table.cpp: next to each i / 64, the point where erf is nearest to a double, and what is known there."""
-    rows = []
-    for i in range(385):
-        best = mpf(i) / 64, mpf(0) if i == 0 else mpf(1)
-        for j in range(1, 400) if i else ():
-            x = mpf(i) / 64 + j * mpf(2) ** -36
-            value = mpmath.erf(x)
-            off = abs(mpf(float(value)) / value - 1)
-            if off < best[1]:
-                best = x, off
-        x = best[0]
-        values = [x, mpmath.erf(x), mpmath.erfc(x), 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-x * x)]
-        rows.append("    {" + ", ".join(float(v).hex() for v in values) + "},\n")
-    path = Path(__file__).parents[1] / "core/erf_table.cpp"
-    path.write_text(ERF_TABLE_HEAD + "".join(rows) + "};\n")
-
-
-ERF_TABLE_HEAD = """\
-// What erf and erfc of double (kernels/double_erf.h) look up: next to each i / 64 up to 6 a point x, erf(x), erfc(x) and
-// the slope of erf. The points are those where erf(x) is a double to 8 digits more (Gal, "Computing elementary
-// functions: a new approach for achieving high accuracy and good performance", 1986). Written by
-// `python tools/fit_double.py erf_table`.
-extern "C" [[gnu::visibility("hidden")]] const double gradtape_erf_table[385][4];
-const double gradtape_erf_table[385][4] = {
-"""
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ["exp", "log", "trig", "inverse", "hyperbolic", "erf"]:

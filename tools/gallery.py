@@ -21,7 +21,7 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 PICTURES = EXAMPLES / "pictures"
-WIDTH, HEIGHT = 420, 280  # the most a picture may have: sharp enough beside a line of text
+WIDTH, HEIGHT = 420, 280  # of the largest picture, which is shown beside text
 COLOURS = 128
 
 
@@ -31,7 +31,7 @@ def names() -> list[str]:
 
 
 def draw(name: str) -> None:
-    """Runs an example, and puts a small copy of its picture into the gallery.
+    """Runs an example, and saves a small copy of its picture in the gallery.
 
     Raises:
       subprocess.CalledProcessError: if the example fails.
@@ -46,7 +46,7 @@ def draw(name: str) -> None:
 
 
 def keep(picture: Path) -> None:
-    """Puts a small copy of a picture into the gallery."""
+    """Saves a small copy of a picture in the gallery."""
     with Image.open(picture) as drawn:
         small = drawn.convert("RGB")
     small.thumbnail((WIDTH, HEIGHT), Image.Resampling.LANCZOS)

@@ -25,14 +25,14 @@ HOME = Path(os.environ.get("GRADTAPE_KERAS", Path.home() / ".cache" / "gradtape-
 RESULTS = ROOT / "tests" / "keras" / "results.json"
 
 KERAS = "keras==3.15.1"
-# Keras' tests import these; what needs others (openvino, litert, ...) is skipped.
+# Keras' tests import these; tests that need others (openvino, litert, ...) are skipped.
 PACKAGES = (
     KERAS, "jax[cpu]==0.10.2", "tensorflow-cpu==2.21.0", "torch==2.13.0", "grain", "pandas", "scikit-learn",
     "dm-tree", "tensorboard", "orbax-checkpoint", "requests", "scipy", "pillow", "pytest", "numpy", "scipy-openblas32",
 )  # fmt: skip
 
 COUNTS = ("passed", "failed", "skipped", "excluded")
-SLOW = 60  # seconds of a file that is a process of its own
+SLOW = 60  # seconds: a slower file has its own process
 
 
 def python() -> Path:
@@ -56,7 +56,7 @@ def folder_of_keras(interpreter: Path) -> Path:
 
 
 def pieces(tests: Path, parts: list[str], done: dict[str, Any]) -> list[list[str]]:
-    """The requested files that are not done, by folder; slow ones in a group each, first."""
+    """The requested files that are left, grouped by folder; slow ones first, each alone."""
     earlier = json.loads(RESULTS.read_text())["files"] if RESULTS.exists() else {}
     groups: dict[str, list[str]] = {}
     for part in parts or ["."]:
@@ -71,7 +71,7 @@ def pieces(tests: Path, parts: list[str], done: dict[str, Any]) -> list[list[str
 
 
 def run_files(interpreter: Path, tests: Path, names: list[str], seconds: float) -> dict[str, Any]:
-    """A row for each of some files. They share a process, unless it does not end well."""
+    """A row for each of some files, run in one process, or in one each if that process fails."""
     piece = names[0] if len(names) == 1 else os.path.dirname(names[0])
     result = run(interpreter, piece, seconds, *(tests / name for name in names))
     if result["ended"] and len(names) > 1:
@@ -83,7 +83,7 @@ def run_files(interpreter: Path, tests: Path, names: list[str], seconds: float) 
 
 
 def run(interpreter: Path, name: str, seconds: float, *arguments: str | Path) -> dict[str, Any]:
-    """pytest with these arguments: a row for every file, and how it ended if that was not well."""
+    """Runs pytest: a row for every file, and how it ended if it failed."""
     report = HOME / "reports" / (name.replace("/", "-") + ".xml")
     log = report.with_suffix(".log")
     report.parent.mkdir(parents=True, exist_ok=True)
@@ -128,8 +128,8 @@ def _read(report: Path) -> dict[str, Any]:
         row["seconds"] += float(case.get("time", 0))
         if bad is not None:
             row["failed"] += 1
-            said = (bad.get("message") or "").strip().split("\n")[0][:200]
-            row.setdefault("failures", {})[".".join(words[depth:])] = said
+            message = (bad.get("message") or "").strip().split("\n")[0][:200]
+            row.setdefault("failures", {})[".".join(words[depth:])] = message
         elif skipped is None:
             row["passed"] += 1
         else:
@@ -157,16 +157,16 @@ def main() -> int:
     )
     parser.add_argument("--seconds", type=float, default=3600, help="the limit for one process (%(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once (%(default)s)")
-    parser.add_argument("--resume", action="store_true", help="keep what a run that was stopped has done")
-    asked = parser.parse_args()
+    parser.add_argument("--resume", action="store_true", help="continue an interrupted run")
+    options = parser.parse_args()
     interpreter = python()
     tests = folder_of_keras(interpreter) / "src"
     memory = HOME / "done.json"
-    rows = json.loads(memory.read_text()) if asked.resume and memory.exists() else {}
+    rows = json.loads(memory.read_text()) if options.resume and memory.exists() else {}
     print(f"{KERAS} on gradtape\n{'':64}" + "".join(f"{c:>9}" for c in (*COUNTS, "seconds")), flush=True)
-    with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
-        todo = pieces(tests, asked.parts, rows)
-        jobs = [pool.submit(run_files, interpreter, tests, names, asked.seconds) for names in todo]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        todo = pieces(tests, options.parts, rows)
+        jobs = [pool.submit(run_files, interpreter, tests, names, options.seconds) for names in todo]
         for job in concurrent.futures.as_completed(jobs):
             for name, row in job.result().items():
                 rows[name] = row
@@ -178,7 +178,7 @@ def main() -> int:
     print(_line("all", total))
     ran = total["passed"] + total["failed"] + total["excluded"]
     print(f"{100 * total['passed'] / max(ran, 1):.2f} % of {ran} tests passed ({total['excluded']} excluded)")
-    if not asked.parts:
+    if not options.parts:
         listed = {name: row | {"seconds": round(row["seconds"])} for name, row in sorted(rows.items())}
         total["seconds"] = round(total["seconds"])
         RESULTS.write_text(json.dumps({"keras": KERAS, "files": listed, "all": total}, indent=1) + "\n")

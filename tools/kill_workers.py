@@ -1,4 +1,4 @@
-"""Kills workers of a training program at random moments, and checks what the others do.
+"""Kills workers of a training program at random moments, and checks how the others end.
 
     python tools/kill_workers.py                 # 20 times: worker 1 of 3 ten times, worker 0 ten times
     python tools/kill_workers.py --times 4 --seed 7 --restart
@@ -25,7 +25,7 @@ from gradtape.distribute.launch import free_addresses, tf_config
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "tests" / "distribute" / "programs" / "killed.py"
-LIMIT = 20.0  # seconds that others are waited for, in the program
+LIMIT = 20.0  # seconds that a worker waits for the others
 WORKERS = 3
 
 
@@ -63,7 +63,7 @@ def losses(out: str) -> dict[int, str]:
 
 
 def once(who: int, after: float, folder: str) -> tuple[list[str], str, dict[int, str]]:
-    """What was wrong, what happened, and the losses up to there."""
+    """The problem, the events, and the losses so far."""
     processes, addresses = start(folder)
     time.sleep(after)
     processes[who].send_signal(signal.SIGKILL)
@@ -126,7 +126,7 @@ def main() -> int:
                 f"{k + 1:3}  worker {who} killed after {after:.2f} s: {'; '.join(wrong) or 'ok'} ({words})",
                 flush=True,
             )
-    print(f"{options.times - failures} of {options.times} as they should be")
+    print(f"{options.times - failures} of {options.times} as expected")
     return failures
 
 

@@ -42,7 +42,7 @@ def summaries(log: str) -> list[str]:
 
 
 def run(command: list[str], log: Path) -> tuple[bool, str]:
-    """Whether the command went well, and a line about it."""
+    """Whether the command succeeded, and a line about it."""
     start = time.monotonic()
     with log.open("w") as out:
         code = subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT).returncode
@@ -54,23 +54,23 @@ def run(command: list[str], log: Path) -> tuple[bool, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tests", nargs="*", help="arguments of pytest; by default, all of `make test`")
+    parser.add_argument("--runs", type=int, default=10, help="number of runs (%(default)s)")
     parser.add_argument(
-        "tests", nargs="*", help="what pytest is given; the whole of `make test` if nothing is"
+        "--busy", type=int, default=2, help="busy processes during every second run (%(default)s)"
     )
-    parser.add_argument("--runs", type=int, default=10, help="how many (%(default)s)")
-    parser.add_argument("--busy", type=int, default=2, help="processes beside every second run (%(default)s)")
-    asked = parser.parse_args()
-    some = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *asked.tests]
-    command = some if asked.tests else ["make", "test"]
+    options = parser.parse_args()
+    some = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *options.tests]
+    command = some if options.tests else ["make", "test"]
     LOGS.mkdir(parents=True, exist_ok=True)
     failures = 0
-    for number in range(1, asked.runs + 1):
-        beside = asked.busy if number % 2 == 0 else 0
+    for number in range(1, options.runs + 1):
+        beside = options.busy if number % 2 == 0 else 0
         with busy(beside):
             right, line = run(command, LOGS / f"run-{number}.log")
         failures += not right
         print(f"run {number}{', beside a busy machine' if beside else ''}: {line}", flush=True)
-    print(f"{asked.runs} runs, {asked.runs // 2} of them beside a busy machine: {failures} failures")
+    print(f"{options.runs} runs, {options.runs // 2} of them beside a busy machine: {failures} failures")
     return 1 if failures else 0
 
 

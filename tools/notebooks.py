@@ -18,12 +18,12 @@ REPOSITORY = "https://github.com/gradtape/gradtape/blob/main/docs/"
 
 
 def notebooks() -> list[Path]:
-    """Those of the documentation."""
+    """The notebooks of the documentation."""
     return sorted((ROOT / "docs").glob("*.ipynb"))
 
 
 def run(path: Path) -> Any:
-    """The notebook with its results, run from top to bottom in a new kernel and a folder of its own.
+    """The notebook with its results, run from top to bottom in a new kernel and an empty folder.
 
     Raises:
       nbclient.exceptions.CellExecutionError: if a cell fails.

@@ -2,11 +2,11 @@
 
     cmake -DCMAKE_CXX_LINKER_LAUNCHER="python;tools/old_glibc.py" ...
 
-CMake calls it with the whole command by which it would link, and `make wheel` sets it. The objects stay those of gcc, so
-a wheel is as quick as `make dev`'s core; what changes is which symbols they meet. A linker takes the newest version of
-each symbol that it sees (dlsym of glibc 2.34 on Debian 12), so it has to see an old library: PyPI's `ziglang` makes
-stubs of any glibc, and is the linker here. libstdc++ is linked in, because that of glibc 2.28's time is older too; what
-it wants of a newer glibc is in old_glibc.c.
+CMake calls it with the complete link command; `make wheel` sets it. The object files are those of gcc, so a wheel is as
+fast as `make dev`'s core; only the linked symbols differ. A linker takes the newest version of each symbol that it finds
+(dlsym of glibc 2.34 on Debian 12), so it must find an old library: PyPI's `ziglang`, the linker here, makes stubs of any
+glibc. libstdc++ is linked statically, because systems with glibc 2.28 have an older one; the functions that it needs of
+a newer glibc are in old_glibc.c.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ OLDEST = "2.28"
 
 
 def of_gcc(compiler: str, name: str) -> str:
-    said = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True)
-    return said.stdout.strip()
+    done = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def exported(arguments: list[str], folder: str) -> Path:
-    """A version script: a module of Python exports how it starts, and not the libstdc++ in it."""
+    """A version script: the module exports only its init function, and not the libstdc++ in it."""
     output = Path(arguments[arguments.index("-o") + 1])
     script = Path(folder, "exported")
     script.write_text(f"{{ global: PyInit_{output.name.partition('.')[0]}; local: *; }};\n")
@@ -35,11 +35,11 @@ def exported(arguments: list[str], folder: str) -> Path:
 
 
 def unknown(output: str) -> list[str]:
-    """What the module wants of nobody: symbols that had no version to be had, and are not Python's."""
-    said = subprocess.run(
+    """Undefined symbols of the module without a version, which old libraries lack, other than Python's."""
+    done = subprocess.run(
         ["nm", "-D", "--undefined-only", output], capture_output=True, text=True, check=True
     )
-    strong = [line.split()[-1] for line in said.stdout.splitlines() if line.split()[0] == "U"]
+    strong = [line.split()[-1] for line in done.stdout.splitlines() if line.split()[0] == "U"]
     return [name for name in strong if "@" not in name and not re.fullmatch(r"_?Py\w+", name)]
 
 
@@ -53,7 +53,7 @@ def main(compiler: str, *arguments: str) -> None:
     output = given[given.index("-o") + 1]
     if names := unknown(output):
         Path(output).unlink()
-        sys.exit(f"glibc {OLDEST} lacks what the core uses, or what libstdc++ does: {', '.join(names)}")
+        sys.exit(f"glibc {OLDEST} lacks symbols that the core or libstdc++ uses: {', '.join(names)}")
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ def build(machine: Machine, source: Path, python: Path, compiler: str, *settings
     return folder
 
 
-def test(machine: Machine, source: Path, python: Path, *more: str, jobs: int = 0) -> str:
+def test(machine: Machine, source: Path, python: Path, *more: str, jobs: int = 0, **env: str) -> str:
     """Runs the fast half of the tests there; gives pytest's count of them.
 
     Raises:
@@ -176,7 +176,8 @@ def test(machine: Machine, source: Path, python: Path, *more: str, jobs: int = 0
     words = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", str(jobs or os.cpu_count()), "--dist",
              "worksteal", "--rootdir", source, "-c", source / "pyproject.toml", f"--junit-xml={report}",
              *(source / folder for folder in FAST), *more]  # fmt: skip
-    run(*machine.command("sh", "-c", 'cd "$0" && exec "$@"', source, *words, env={"PYTHONPATH": str(source)}))
+    env["PYTHONPATH"] = str(source)
+    run(*machine.command("sh", "-c", 'cd "$0" && exec "$@"', source, *words, env=env))
     return counted(machine.path(report).read_text())
 
 
@@ -323,6 +324,11 @@ def in_chroot(suite: str, version: str) -> Row:
     return make_row(machine, f"CPython {version}", processor_name(), compiler, env, tests)
 
 
+# A widespread processor. Left to itself, qemu plays one with everything that Arm has specified: OpenBLAS takes its kernels
+# for SME, and its products of a transposed matrix are wrong there (by OpenBLAS 0.3.34 or qemu 7.2).
+ARM = "neoverse-n1"
+
+
 def arm(options: argparse.Namespace) -> None:
     """aarch64: compiled here, tested under qemu-user."""
     compiler = need("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu")
@@ -336,6 +342,7 @@ def arm(options: argparse.Namespace) -> None:
     folder = build(
         HERE, source, tools, compiler, "-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
         f"-DPython_INCLUDE_DIR={machine.path('/usr/include/python3.11')}", f"-DNB_SUFFIX={suffix}",
+        f"-DCMAKE_CXX_FLAGS=-idirafter {machine.path('/usr/include')}",  # Debian has pyconfig.h of each processor there
         tag="cp311",
     )  # fmt: skip
     inside = Path("/root/gradtape")
@@ -345,9 +352,9 @@ def arm(options: argparse.Namespace) -> None:
     shutil.copytree(folder, machine.path(inside / "build" / folder.name), dirs_exist_ok=True, symlinks=True)
     shutil.copy(folder / f"_core{suffix}", machine.path(inside / "gradtape"))
     env = environment(machine, "/usr/bin/python3", "3.11", NEEDED)
-    tests = test(machine, inside, env)
+    tests = test(machine, inside, env, QEMU_CPU=ARM)
     name = compiler_name(output(compiler, "--version"))
-    keep(make_row(machine, "aarch64, qemu-user", "aarch64", name, env, tests))
+    keep(make_row(machine, "aarch64, qemu-user", f"aarch64 ({ARM})", name, env, tests))
 
 
 def understand_aarch64() -> None:

@@ -31,8 +31,8 @@ ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "tools" / "sanitize"
 BIN = Path(sys.executable).parent
 
-# Tests that say nothing about the core under a sanitizer: they start processes, which use the usual
-# core, look at texts, or measure.
+# Tests that do not exercise the core under a sanitizer: they start processes, which use the usual core,
+# check texts, or measure.
 ASIDE = """
 against_tensorflow keras debug/test_draw.py debug/test_doctor.py test_examples.py test_package.py test_help.py
 test_infra.py test_types.py test_docs.py test_benchmarks.py test_coverage.py reliability/test_processes.py
@@ -58,8 +58,8 @@ SANITIZERS = {
         "asan",
         "libasan.so",
         {
-            # PYTHONMALLOC: Python's objects are blocks of their own, so that use after free is seen.
-            # may_return_null: refusing a huge tensor is an error of ours, not of the sanitizer.
+            # PYTHONMALLOC: Python's objects are separate blocks, so that use after free is detected.
+            # may_return_null: a huge tensor must fail with our error, not the sanitizer's.
             "PYTHONMALLOC": "malloc",
             "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
             "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -83,13 +83,13 @@ SANITIZERS = {
 
 
 def compiler_file(name: str) -> str:
-    """Where the C++ compiler keeps a library."""
+    """The path of a library of the C++ compiler."""
     result = subprocess.run(["c++", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
     return result.stdout.strip()
 
 
 def build(s: Sanitizer) -> Path:
-    """The core under a sanitizer."""
+    """Builds the core with a sanitizer."""
     folder = ROOT / "build" / s.folder
     newest = subprocess.run(
         [sys.executable, "-c", "import gradtape._core as core; print(core.isa_name())"],
@@ -115,7 +115,7 @@ def build(s: Sanitizer) -> Path:
 
 
 def check_runtime(s: Sanitizer) -> None:
-    """The allocator and the thread pool without Python, leaks included."""
+    """Runs the tests of the allocator and the thread pool, without Python and with leak detection."""
     program = ROOT / "build" / s.folder / "tests" / "native" / "runtime_check"
     options = {
         "ASAN_OPTIONS": "allocator_may_return_null=1",
@@ -126,12 +126,12 @@ def check_runtime(s: Sanitizer) -> None:
 
 
 def run(s: Sanitizer, tests: list[str]) -> None:
-    """The tests, in a Python that has the sanitizer's runtime from its start."""
+    """Runs the tests in a Python that loads the sanitizer's runtime at its start."""
     core = build(s)
     check_runtime(s)
     for report in (ROOT / "build" / s.folder).glob("report.*"):
         report.unlink()
-    # The runtime looks for the C++ library when it starts, which is before the core brings it.
+    # The runtime looks for the C++ library when it starts, before the core has loaded it.
     preload = " ".join(compiler_file(name) for name in (s.runtime, "libstdc++.so"))
     path = f"{ROOT}{os.pathsep}{HERE}"
     # pytest would swallow a report that ends the process.

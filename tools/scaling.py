@@ -101,7 +101,7 @@ def weak(model: Model, n: int, network: Network, exchange: Any = None) -> float:
 
 
 def strong(model: Model, n: int, network: Network) -> float:
-    """Seconds of a step in which the batch of one is cut into n parts; the smallest part of a step is not cut."""
+    """Seconds of a step whose batch is divided among n workers; the fixed part of a step stays."""
     return model.step * (0.05 + 0.95 / n) + weak(model, n, network) - model.step
 
 

@@ -1,7 +1,7 @@
 """Trains for a million steps and watches the memory: `python tools/soak.py` (or `make soak`), exit status 1 on growth.
 
-The steps are small, of several kinds taken in turn: what programs do (tapes, functions, optimizers), and what goes
-wrong in them (tapes dropped half way, exceptions inside, functions traced again). After each part the process must
+The steps are small, of several kinds taken in turn: usual ones (tapes, functions, optimizers) and ones that go
+wrong (tapes dropped half way, exceptions inside, functions traced again). After each part the process must
 not hold more than after the second one: bytes and numbers of tensors, Python objects, resident memory.
 """
 
@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import gradtape as tf  # noqa: E402
 
 _PARTS = 10
-_CACHED = 1100  # compiled passes that the core remembers, and some more: from then on it forgets others for new ones
-_MORE_RESIDENT = 8 << 20  # bytes: what an allocator may do
+_CACHED = 1100  # a few more than the compiled passes in the cache: later steps evict old ones
+_MORE_RESIDENT = 8 << 20  # bytes that the allocator may add
 _MORE_OBJECTS = 200
-_MORE_TENSORS = 16  # a compiled pass may be forgotten for one with more numbers in it
+_MORE_TENSORS = 16  # a compiled pass may be evicted for one with more constants
 _MORE_BYTES = 16 << 10
 
 
@@ -179,7 +179,7 @@ def retraced(model: Model) -> Callable[[int], None]:
     return step
 
 
-# Of ten thousand steps so many are of this flavour.
+# How many of ten thousand steps are of each flavour.
 FLAVOURS: dict[Callable[[Model], Callable[[int], None]], int] = {
     eager: 2500, by_hand: 1000, function: 3000, dropped: 1000, failing: 500, persistent: 500, slices: 500, retraced: 1000
 }  # fmt: skip
@@ -195,7 +195,7 @@ class Held(NamedTuple):
 
 
 def held() -> Held:
-    for _ in range(3):  # what native objects kept alive is found only when those are gone
+    for _ in range(3):  # objects that native ones keep alive are only found once those are freed
         gc.collect()
     info = tf.config.memory_info()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -205,7 +205,7 @@ def held() -> Held:
 
 
 def growth(first: Held, last: Held) -> list[str]:
-    """What has grown beyond the limit."""
+    """The figures that grew beyond the limit."""
     more = [
         ("tensors", last.tensors - first.tensors, _MORE_TENSORS),
         ("bytes of tensors", last.tensor_bytes - first.tensor_bytes, _MORE_BYTES),
@@ -218,15 +218,15 @@ def growth(first: Held, last: Held) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--steps", type=int, default=1_000_000)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     steps = {f.__name__: f(Model("Adam" if f is function else "SGD")) for f in FLAVOURS}
     for _ in range(_CACHED):
         steps["retraced"](0)
     model = Model()
     first_loss = float(model.loss())
     steps["eager"] = eager(model)
-    rounds = max(1, asked.steps // _PARTS // sum(FLAVOURS.values()))
-    scale = min(1.0, asked.steps / _PARTS / sum(FLAVOURS.values()))
+    rounds = max(1, options.steps // _PARTS // sum(FLAVOURS.values()))
+    scale = min(1.0, options.steps / _PARTS / sum(FLAVOURS.values()))
     done, start, begun, base = 0, time.monotonic(), time.monotonic(), None
     problems: list[str] = []
     for part in range(_PARTS):

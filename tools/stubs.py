@@ -1,6 +1,6 @@
 """Writes the stubs of the public names: gradtape/__init__.pyi, math.pyi, nn.pyi, ... and gradtape/_typing/.
 
-Most names of `tf` are added from the op table when gradtape is imported, where no type checker sees them. `make
+Most names of `tf` are added from the op table when gradtape is imported, so type checkers do not see them. `make
 stubs` runs this; tests/test_types.py says when it must be run again. Functions with annotations are imported by the
 stub; ops, and functions without annotations, are written out with their parameters.
 """
@@ -24,7 +24,7 @@ from gradtape._src.public import absent
 HOME = Path(gradtape.__file__).parent
 HEAD = "# Written by tools/stubs.py from the op table: `make stubs`.\n"
 
-# Namespaces that are modules of their own: what the table adds there they import for type checkers.
+# Namespaces that are modules: their files import the names of the table for type checkers.
 _MODULES = ("random", "debugging", "dtypes")
 _KINDS = {
     "Operand": "TensorLike", "Index": "TensorLike", "Condition": "TensorLike", "Free": "TensorLike",
@@ -35,7 +35,7 @@ _KINDS = {
 # Decorators whose types are written by hand: gradtape/_typing/functions.pyi.
 _KEEPS_TYPES = ("function", "custom_gradient", "recompute_grad", "grad_pass_through")
 
-# Functions that return one tensor, though not in a way that `_gives_tensor` can see.
+# Functions that return one tensor, which `_gives_tensor` cannot recognise.
 _ONE_TENSOR = frozenset(
     """accumulate_n atrous_conv2d atrous_conv2d_transpose avg_pool avg_pool1d avg_pool2d avg_pool3d batch_to_space beta
     bias_add bincount clip_by_norm constant conv1d conv1d_transpose conv2d conv2d_transpose conv3d conv3d_transpose
@@ -102,7 +102,7 @@ def _root(spaces: dict[str, dict[str, Any]]) -> str:
 
 
 def _elsewhere(space: str) -> list[str]:
-    """Names that are found in another module when they are requested."""
+    """Names that are imported from another module when they are first used."""
     lines = []
     for name, place in absent._ELSEWHERE.items():
         where, _, last = name.rpartition(".")
@@ -159,7 +159,7 @@ def _name(name: str, value: Any) -> list[str]:
 
 
 def _python(value: Any) -> Any:
-    """The function behind one that recordings track."""
+    """The Python function inside a `Composite`."""
     return value.__wrapped__ if isinstance(value, _core.Composite) else value
 
 

@@ -1,8 +1,7 @@
 """Steps that people write with tapes: DQN, PPO and a PINN.
 
 In TensorFlow's API with Keras models, for TensorFlow and gradtape alike, eager or under `function`; in PyTorch's
-API, eager; in JAX's, compiled, for nobody runs such a step in JAX otherwise. All begin with the same weights and
-see the same numbers.
+API, eager; in JAX's, compiled, since that is how JAX is used. All have the same initial weights and data.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def make(name: str) -> tuple[Arrays, Arrays]:
         return dense(64, 128, 64), [normal(64) if name == "W8a" else normal(32, 64)]
     if name == "W9":
         return [], [1 + normal(100, std=0.5)]
-    if name == "W10":  # the last bias does not enter the loss: only derivatives of u do
+    if name == "W10":  # the last bias does not affect the loss, which has only derivatives of u
         return dense(2, 32, 32, 32, 1)[:-1], [uniform(1024, 1), uniform(1024, 1)]
     if name == "W11":
         return [], [normal(4_000_000)]
@@ -92,6 +92,6 @@ def make(name: str) -> tuple[Arrays, Arrays]:
 
 
 def fingerprint(matrix: Any) -> list[float]:
-    """Two numbers that tell two Jacobians apart, the order of their elements included."""
+    """Two numbers that identify a Jacobian, including the order of its elements."""
     m = np.asarray(matrix, np.float64)
     return [float(np.abs(m).sum()), float((m * np.arange(m.size).reshape(m.shape)).sum() / m.size)]

@@ -53,7 +53,7 @@ def _loss(autograd: Any, anp: Any, name: str) -> Callable[..., Any]:
             return anp.sum(_dense(anp, w, anp.concatenate([xt[0], xt[1]], 1), anp.tanh))
 
         uxx = autograd.grad(lambda x: anp.sum(autograd.grad(total)((x, t))[0]))(x)
-        # A first derivative cannot be carried out of the pass that differentiates it: once more.
+        # The first derivative cannot be returned from the pass that differentiates it, so it is computed again.
         ut = autograd.grad(lambda t: total((x, t)))(t)
         return anp.mean((ut - uxx) ** 2)
 

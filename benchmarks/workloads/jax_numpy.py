@@ -92,7 +92,7 @@ def _loss(jax: Any, name: str) -> Callable[..., Any]:
 
 
 def adam(jnp: Any, weights: Any, state: Any, gradients: Any) -> Any:
-    """Adam as one would write it: JAX itself has no optimizers."""
+    """Adam written by hand, since JAX itself has no optimizers."""
     means, squares, n = state
     n = n + 1
     rate = data.RATE * jnp.sqrt(1 - data.BETA2**n) / (1 - data.BETA1**n)

@@ -78,7 +78,7 @@ def _loss(torch: Any, name: str, mode: str) -> Callable[..., Any]:
         return (ut - uxx).square().mean()
 
     def pinn_compiled(w: Any, x: Any, t: Any) -> Any:
-        """The same with functions of functions: torch.compile does not take nested autograd.grad."""
+        """The same with torch.func: torch.compile does not support nested autograd.grad."""
         grad = torch.func.grad
 
         def total(x: Any, t: Any) -> Any:

@@ -161,7 +161,7 @@ def _embedding(tf: Any, table: Any) -> Callable[..., Any]:
 
 
 def _derivative(tf: Any, name: str, weights: Any) -> Callable[..., Any]:
-    """W1, W8, W9 and W11: a derivative and nothing else."""
+    """W1, W8, W9 and W11: only a derivative, no update."""
 
     def chain(x: Any) -> Any:
         with tf.GradientTape() as tape:

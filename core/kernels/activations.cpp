@@ -10,16 +10,16 @@ namespace {
 // Phi, the distribution of a standard normal: from its tail, which keeps its digits where 1 + erf loses them.
 using math::normal_below;
 template <class D> inline D normal_below(D x, D) { return math::normal_below(x); }
-// Phi(-|x|) = exp(-x^2 / 2) t Q(t) to 3 eps, after Shepherd and Laframboise 1981; tools/fit_kernels.py fits
+// Phi(-|x|) = exp(-x^2 / 2) t Q(t) to 3 eps, after Shepherd and Laframboise 1981; tools/fit_float.py fits
 // Q.
-template <math::Real X> GT_INLINE X normal_below(X x, X power) {  // power = exp(-x^2 / 2)
+template <math::OfFloat X> GT_INLINE X normal_below(X x, X power) {  // power = exp(-x^2 / 2)
   const X y = math::size_of(x), t = 1 / (1 + 0.34375f * y);
   const X q = math::horner(t, 0.137118117f, 0.137571268f, 0.116515323f, 0.113610717f, -0.041716089f,
                            0.194658289f, -0.275199171f, 0.145640747f, -0.028199206f);
   const X tail = t * q * power;
-  return math::pick(x > X(0), 1 - tail, tail);
+  return math::pick(x > 0, 1 - tail, tail);
 }
-template <math::Real X> GT_INLINE X normal_below(X x) { return normal_below(x, math::exp_half_square(x)); }
+template <math::OfFloat X> GT_INLINE X normal_below(X x) { return normal_below(x, math::exp_half_square(x)); }
 // 0.5 (1 + tanh u) = sigmoid(2u).
 template <class X> inline X gelu_tanh(X x) {
   using T = math::NumberIn<X>;

@@ -6,80 +6,106 @@ namespace gt {
 
 namespace {
 
-template <bool largest, class T> inline bool beats(T x, T best) {
-  const bool better = largest ? x > best : x < best;
-  if constexpr (kIsReal<T>)
-    return better | ((x != x) & (best == best));
-  else
-    return better;
-}
+constexpr int kTile = 512;
 
-template <bool largest, class T> struct Arg {
-  using A = Wider<T>;
-  static constexpr int kTile = 512;
-
-  // Finds the best value of a tile in vector code, then its place if it beats the one so far.
-  static int64_t line(const T* x, int64_t n) {
-    A room[kIsHalf<T> ? kTile : 1], best = A(0);
-    int64_t at = 0;
-    for (int64_t i = 0; i < n; i += kTile) {
-      const int m = int(n - i < kTile ? n - i : kTile);
-      const A* p = load(x + i, room, m);
-      A top = p[0];
-      int j = 0;
-      constexpr int W = 2 * kBlock<A>;
-      if (m >= W) {
-        A lane[W];
-        for (int k = 0; k < W; ++k) lane[k] = p[k];
-        for (j = W; j + W <= m; j += W) {
-          GT_VECTOR_LOOP
-          for (int k = 0; k < W; ++k)
-            lane[k] = largest ? larger(lane[k], p[j + k]) : smaller(lane[k], p[j + k]);
-        }
-        top = lane[0];
-        for (int k = 1; k < W; ++k) top = largest ? larger(top, lane[k]) : smaller(top, lane[k]);
-      }
-      for (; j < m; ++j) top = largest ? larger(top, p[j]) : smaller(top, p[j]);
-      if (i == 0 || beats<largest>(top, best)) {
-        best = top;
-        int k = 0;
-        while (!(p[k] == top || (p[k] != p[k] && top != top))) ++k;
-        at = i + k;
-      }
-      if (best != best) break;  // the first NaN: nothing beats it
-    }
-    return at;
+// Of numbers: float, double and signed integers of 32 and 64 bits. Others become these, a tile at a time.
+template <bool largest, class A> struct Best {
+  static bool beats(A x, A best) {
+    const bool better = largest ? x > best : x < best;
+    if constexpr (kIsReal<A>)
+      return better | ((x != x) & (best == best));
+    else
+      return better;
   }
+  static A better(A x, A y) { return largest ? larger(x, y) : smaller(x, y); }
 
-  static void run(void* out_, const void* in_, int64_t size, int64_t inner) {
-    int64_t* out = static_cast<int64_t*>(out_);
-    const T* in = static_cast<const T*>(in_);
-    if (inner == 1) {
-      out[0] = line(in, size);
-      return;
-    }
-    A room[kIsHalf<T> ? kTile : 1], best[kTile];
-    for (int64_t j0 = 0; j0 < inner; j0 += kTile) {
-      const int m = int(inner - j0 < kTile ? inner - j0 : kTile);
-      int64_t* o = out + j0;
-      for (int j = 0; j < m; ++j) o[j] = 0;
-      for (int64_t r = 0; r < size; ++r) {
-        const A* p = load(in + r * inner + j0, room, m);
+  // The place of the best of m <= kTile numbers, or -1 if it is not better than `best`, which it replaces.
+  // Vector code finds the best, then its place is looked for.
+  static int in_tile(const A* p, int m, bool first, A& best) {
+    constexpr int W = 2 * kBlock<A>;
+    A top = p[0];
+    int j = 0;
+    if (m >= W) {
+      A lane[W];
+      for (int k = 0; k < W; ++k) lane[k] = p[k];
+      for (j = W; j + W <= m; j += W) {
         GT_VECTOR_LOOP
-        for (int j = 0; j < m; ++j) {
-          const bool win = r == 0 || beats<largest>(p[j], best[j]);
-          best[j] = win ? p[j] : best[j];
-          o[j] = win ? r : o[j];
-        }
+        for (int k = 0; k < W; ++k) lane[k] = better(lane[k], p[j + k]);
       }
+      top = lane[0];
+      for (int k = 1; k < W; ++k) top = better(top, lane[k]);
+    }
+    for (; j < m; ++j) top = better(top, p[j]);
+    if (!first && !beats(top, best)) return -1;
+    best = top;
+    int k = 0;
+    while (!(p[k] == top || (p[k] != p[k] && top != top))) ++k;
+    return k;
+  }
+  // Row r against the best of m <= kTile columns so far, and where they are.
+  [[gnu::noinline]] static void in_columns(A* best, int64_t* at, const A* p, int m, int64_t r) {
+    GT_VECTOR_LOOP
+    for (int j = 0; j < m; ++j) {
+      const bool win = r == 0 || beats(p[j], best[j]);
+      best[j] = win ? p[j] : best[j];
+      at[j] = win ? r : at[j];
     }
   }
 };
 
+template <class T>
+using Compared =
+    std::conditional_t<kIsInt<T>, std::conditional_t<sizeof(T) == 8, int64_t, int32_t>, Wider<T>>;
+template <class T, class A> [[gnu::noinline]] void flip_bits(A* out, const T* x, int m, A bits) {
+  GT_VECTOR_LOOP
+  for (int j = 0; j < m; ++j) out[j] = A(x[j]) ^ bits;
+}
+// The smallest of integers is the largest of them with all bits flipped; unsigned ones with their first bit
+// flipped are in the order of signed ones.
+template <bool largest, class T> const Compared<T>* compared(const T* x, Compared<T>* room, int m) {
+  using A = Compared<T>;
+  if constexpr (kIsHalf<T>) {
+    widen(room, x, m);
+    return room;
+  } else if constexpr (kIsInt<T>) {
+    constexpr A first_bit = A(Wrap<A>(1) << (8 * sizeof(A) - 1));
+    constexpr A bits = (largest ? 0 : -1) ^ (sizeof(T) == sizeof(A) && std::is_unsigned_v<T> ? first_bit : 0);
+    if (bits == 0 && sizeof(T) == sizeof(A)) return reinterpret_cast<const A*>(x);
+    flip_bits(room, x, m, bits);
+    return room;
+  } else {
+    return x;
+  }
+}
+
+template <bool largest, class T> void find_best(void* out_, const void* in_, int64_t size, int64_t inner) {
+  using A = Compared<T>;
+  using B = Best<largest || kIsInt<T>, A>;
+  int64_t* out = static_cast<int64_t*>(out_);
+  const T* in = static_cast<const T*>(in_);
+  A room[std::is_same_v<T, A> && kIsReal<T> ? 1 : kTile], best[kTile];
+  if (inner == 1) {
+    out[0] = 0;
+    for (int64_t i = 0; i < size; i += kTile) {
+      const int m = int(size - i < kTile ? size - i : kTile);
+      const int k = B::in_tile(compared<largest>(in + i, room, m), m, i == 0, best[0]);
+      if (k >= 0) out[0] = i + k;
+      if (best[0] != best[0]) break;  // the first NaN: nothing beats it
+    }
+    return;
+  }
+  for (int64_t j = 0; j < inner; j += kTile) {
+    const int m = int(inner - j < kTile ? inner - j : kTile);
+    for (int k = 0; k < m; ++k) out[j + k] = 0;
+    for (int64_t r = 0; r < size; ++r)
+      B::in_columns(best, out + j, compared<largest>(in + r * inner + j, room, m), m, r);
+  }
+}
+
 template <bool largest> constexpr Reduction arg_row(const char* name) {
   Reduction r{name, {}, {}};
   each_type<kReal>([&]<class T>() {
-    r.loop[int(DtypeOf<T>::value)] = Arg<largest, T>::run;
+    r.loop[int(DtypeOf<T>::value)] = find_best<largest, T>;
     r.out[int(DtypeOf<T>::value)] = Dtype::I64;
   });
   return r;

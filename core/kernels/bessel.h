@@ -4,7 +4,8 @@
 
 namespace gt::bessel {
 
-// exp(-|x|) I_n(x): the power series has positive terms only; from 30 on the asymptotic one is exact.
+// exp(-|x|) I_n(x): the power series, whose terms are all positive; from 30 on the asymptotic one, which is
+// accurate there.
 template <int n> inline double scaled_i(double x) {
   const double u = ::fabs(x), sign = n && x < 0 ? -1 : 1;
   if (u == INFINITY) return 0 * sign;
@@ -29,8 +30,8 @@ template <int n> inline double plain_i(double x) {
 }
 
 // exp(x) K_n(x): the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0, where cosh t - 1 is 2
-// sinh(t/2)^2. The trapezoidal rule gains digits exponentially, as the integrand is smooth and falls off
-// doubly so. Below 1, where it is wide, the series.
+// sinh(t/2)^2. The trapezoidal rule converges exponentially, since the integrand is smooth and decays doubly
+// exponentially. Below 1, where it is wide, the series is used.
 template <int n> inline double scaled_k(double x) {
   if (x <= 0) return INFINITY;
   if (x == INFINITY) return 0;

@@ -58,47 +58,47 @@ template <int size> void copy(void* out, const void* in, int64_t n) {
   __builtin_memmove(out, in, size_t(n) * size);
 }
 
-template <class H> void from_half(CastLoop rest, int size, void* out, const void* in, int64_t n) {
+// In two steps, a tile of Middle at a time: what comes more rarely has no loop of its own.
+template <class Middle>
+void through(CastLoop first, CastLoop second, int from, int to, void* out, const void* in, int64_t n) {
   constexpr int kTile = 256;
-  alignas(64) float tile[kTile];
+  alignas(64) Middle tile[kTile];
   for (int64_t i = 0; i < n; i += kTile) {
     const int64_t m = n - i < kTile ? n - i : kTile;
-    widen(tile, static_cast<const H*>(in) + i, m);
-    rest(static_cast<char*>(out) + i * size, tile, m);
+    first(tile, static_cast<const char*>(in) + i * from, m);
+    second(static_cast<char*>(out) + i * to, tile, m);
   }
 }
-template <class H> void to_half(CastLoop rest, int size, void* out, const void* in, int64_t n) {
-  constexpr int kTile = 256;
-  alignas(64) float tile[kTile];
-  for (int64_t i = 0; i < n; i += kTile) {
-    const int64_t m = n - i < kTile ? n - i : kTile;
-    rest(tile, static_cast<const char*>(in) + i * size, m);
-    narrow(static_cast<H*>(out) + i, tile, m);
-  }
+// The type between the two, or To, if there is none: float beside a 16-bit float, the real part's beside a
+// complex number.
+template <class To, class From> constexpr auto middle_of() {
+  if constexpr (kIsHalf<From> || (kIsHalf<To> && !std::is_same_v<From, float>))
+    return float();
+  else if constexpr (kIsComplex<From> && !kIsComplex<To> && !std::is_same_v<To, bool>)
+    return typename From::value_type();
+  else if constexpr (kIsComplex<To> && !kIsComplex<From>)
+    return std::conditional_t<std::is_same_v<From, typename To::value_type>, To, typename To::value_type>();
+  else
+    return To();
 }
 
 // Which loop converts From to To. Integers only differ in size when the result is no wider.
 template <class To, class From> constexpr CastLoop loop_of() {
+  using Middle = decltype(middle_of<To, From>());
   if constexpr (std::is_same_v<To, From> || (kIsInt<To> && kIsInt<From> && sizeof(To) == sizeof(From))) {
     return copy<sizeof(To)>;
+  } else if constexpr (!std::is_same_v<Middle, To>) {
+    return [](void* out, const void* in, int64_t n) {
+      through<Middle>(loop_of<Middle, From>(), loop_of<To, Middle>(), sizeof(From), sizeof(To), out, in, n);
+    };
   } else if constexpr (kIsHalf<From>) {
-    if constexpr (std::is_same_v<To, float>)
-      return [](void* out, const void* in, int64_t n) {
-        widen(static_cast<float*>(out), static_cast<const From*>(in), n);
-      };
-    else
-      return [](void* out, const void* in, int64_t n) {
-        from_half<From>(loop_of<To, float>(), sizeof(To), out, in, n);
-      };
+    return [](void* out, const void* in, int64_t n) {
+      widen(static_cast<float*>(out), static_cast<const From*>(in), n);
+    };
   } else if constexpr (kIsHalf<To>) {
-    if constexpr (std::is_same_v<From, float>)
-      return [](void* out, const void* in, int64_t n) {
-        narrow(static_cast<To*>(out), static_cast<const float*>(in), n);
-      };
-    else
-      return [](void* out, const void* in, int64_t n) {
-        to_half<To>(loop_of<float, From>(), sizeof(From), out, in, n);
-      };
+    return [](void* out, const void* in, int64_t n) {
+      narrow(static_cast<To*>(out), static_cast<const float*>(in), n);
+    };
   } else if constexpr (kIsInt<To> && std::is_signed_v<To> && kIsInt<From>) {
     return loop_of<std::make_unsigned_t<To>, From>();
   } else if constexpr (kIsInt<To> && kIsInt<From> && std::is_signed_v<From> && sizeof(To) < sizeof(From)) {

@@ -8,8 +8,19 @@ namespace gt {
 
 namespace {
 
-template <class X, class T> inline X get(const T* p) { return *reinterpret_cast<const X*>(p); }
-template <class X, class T> inline void put(T* p, X x) { *reinterpret_cast<X*>(p) = x; }
+// A vector or an element. Through V<T>, because a deduced X is a vector at its full alignment (to clang).
+template <class X, class T> inline X get(const T* p) {
+  if constexpr (sizeof(X) == sizeof(T))
+    return *p;
+  else
+    return load(p);
+}
+template <class X, class T> inline void put(T* p, X x) {
+  if constexpr (sizeof(X) == sizeof(T))
+    *p = x;
+  else
+    store(p, x);
+}
 
 // One line of four elements of x; of four products back to two results; of three taps of a filter.
 template <class X> inline void line_in(X (&t)[4], X a, X b, X c, X d) {

@@ -16,14 +16,16 @@ template <int N> GT_INLINE Doubles<N> asin_rest(Doubles<N> z) {
 template <int N> GT_INLINE Doubles<N> asin(Doubles<N> x) {
   const Doubles<N> y = size_of(x);
   const Mask<N> far = y > 0.5;
-  const Doubles<N> z = pick(far, fused(y, -0.5, 0.5), y * y), s = pick(far, sqrt(z), y), p = s * asin_rest(z);
+  const Doubles<N> z = pick(far, fused(y, -0.5, 0.5), y * y), s = pick(far, square_root(z), y),
+                   p = s * asin_rest(z);
   const Doubles<N> out = pick(far, kHalfPi - (2 * s - (kHalfPiRest - 2 * p)), s + p);
   return with_sign_of(x, out);
 }
 template <int N> GT_INLINE Doubles<N> acos(Doubles<N> x) {
   const Doubles<N> y = size_of(x);
   const Mask<N> far = y > 0.5;
-  const Doubles<N> z = pick(far, fused(y, -0.5, 0.5), y * y), s = pick(far, sqrt(z), x), p = s * asin_rest(z);
+  const Doubles<N> z = pick(far, fused(y, -0.5, 0.5), y * y), s = pick(far, square_root(z), x),
+                   p = s * asin_rest(z);
   const Doubles<N> near = kHalfPi - (s - (kHalfPiRest - p)), twice = 2 * (s + p);
   const Doubles<N> left = 2 * kHalfPi - (2 * s - (2 * kHalfPiRest - 2 * p));
   return pick(far, pick(x < 0, left, twice), near);
@@ -48,15 +50,15 @@ template <int N> GT_INLINE Doubles<N> atan(Doubles<N> x) {
   return with_sign_of(x, turn + (t + (atan_rest(t) + rest)));
 }
 
-// The angle of the smaller to the larger coordinate, as atan has it; then mirrored.
+// The angle between the axis of the larger coordinate and the point, as in atan; then reflected.
 template <int N>
 GT_INLINE Doubles<N> angle_of(Doubles<N> y, Doubles<N> x, Doubles<N> small, Doubles<N> large, Mask<N> steep) {
   const Mask<N> middle = small > 0.5 * large;
   const Doubles<N> t = (small - pick(middle, large, 0.0)) / (large + pick(middle, small, 0.0));
   const Doubles<N> angle = t + atan_rest(t);
-  // turn + angle, pi/2 - it where steep, pi - that on the left, for turns that are multiples of pi/4: (turn +
-  // side) pi/2 with its sign on the way.
-  const Bits<N> left = sign_bit(x), turned = left ^ (bits_of(steep) & kSignBit);
+  // turn + angle with a turn of 0 or pi/4; where steep pi/2 - that, and for negative x pi - that. The turns
+  // are added up in units of pi/2.
+  const Bits<N> left = sign_bit(x), turned = left ^ (bits_of(steep) & kSignBit<double>);
   const Doubles<N> eighth = pick(middle, 0.5, 0.0);
   const Doubles<N> side = pick(signed_of(left) < 0, 2.0, 0.0);
   const Doubles<N> from = pick(steep, 1 - eighth, eighth);
@@ -74,8 +76,9 @@ template <int N> GT_RARE Doubles<N> atan2_anywhere(Doubles<N> y, Doubles<N> x) {
   const Doubles<N> a = size_of(y), b = size_of(x);
   const Mask<N> steep = a > b;
   Doubles<N> large = pick(steep, a, b), small = pick(steep, b, a);
-  // Nothing overflows or loses digits on the way; of two infinities the quotient is 1, of two zeros 0.
-  const Doubles<N> scale = pick(large > 0x1p1000, 0x1p-100, pick(large < 0x1p-900, 0x1p100, all<N>(1)));
+  // Scaled, so that nothing overflows or becomes subnormal. The quotient of two infinities is 1, of two zeros
+  // 0.
+  const Doubles<N> scale = pick(large > 0x1p1000, 0x1p-100, pick(large < 0x1p-900, 0x1p100, 1));
   large = large * scale, small = small * scale;
   const Mask<N> both = small == kInfinity, none = large == 0;
   const Doubles<N> out = angle_of(y, x, pick(both, 1.0, small), pick(both | none, 1.0, large), steep);
@@ -85,30 +88,31 @@ template <int N> GT_INLINE Doubles<N> atan2(Doubles<N> y, Doubles<N> x) {
   const Doubles<N> a = size_of(y), b = size_of(x);
   const Mask<N> steep = a > b;
   const Doubles<N> large = pick(steep, a, b), small = pick(steep, b, a);
-  if (any(~((large < 0x1p1000) & (large > 0x1p-900) & (small == small)))) [[unlikely]]
+  if (any(!((large < 0x1p1000) & (large > 0x1p-900) & (small == small)))) [[unlikely]]
     return atan2_anywhere(y, x);
   return angle_of(y, x, small, large, steep);
 }
 
-// The root of a normal number, far from overflow.
+// sqrt(x) of a normal number far from overflow.
 template <int N> GT_INLINE Doubles<N> root_of_normal(Doubles<N> x) {
 #if GT_ISA_LEVEL == 4
-  // From 14 digits of the processor's to 28, and with what the square lacks to all: less than the instruction
-  // for the root takes.
-  const Doubles<N> g{_mm512_maskz_rsqrt14_pd(0xff, x.at[0])}, half = of_bits(bits_of(g) - 0x0010000000000000);
+  // Two Newton steps from the approximate 1 / sqrt(x) of 14 bits: faster than the instruction for the square
+  // root.
+  const Doubles<N> g(Register<double>(_mm512_maskz_rsqrt14_pd(0xff, x.at[0]))),
+      half = of_bits(bits_of(g) - 0x0010000000000000);
   const Doubles<N> s = x * g, e = fused(-s, half, 0.5), better = fused(s, e, s);
   return fused(fused(half, e, half), fused(-better, better, x), better);
 #else
-  return sqrt(x);
+  return square_root(x);
 #endif
 }
-// sqrt(x^2 + y^2); where the squares might overflow or vanish, of scaled ones.
+// sqrt(x^2 + y^2), of scaled arguments where the squares might overflow or underflow.
 template <int N> GT_INLINE Doubles<N> sum_of_squares(Doubles<N> x, Doubles<N> y) { return x * x + y * y; }
 template <int N> GT_RARE Doubles<N> hypot_anywhere(Doubles<N> x, Doubles<N> y) {
   const Doubles<N> a = size_of(x), b = size_of(y), large = pick(a > b, a, b);
   const Mask<N> huge = large > 0x1p500, tiny = large < 0x1p-400;
-  const Doubles<N> down = pick(huge, 0x1p-600, pick(tiny, 0x1p600, all<N>(1)));
-  const Doubles<N> up = pick(huge, 0x1p600, pick(tiny, 0x1p-600, all<N>(1)));
+  const Doubles<N> down = pick(huge, 0x1p-600, pick(tiny, 0x1p600, 1));
+  const Doubles<N> up = pick(huge, 0x1p600, pick(tiny, 0x1p-600, 1));
   const Doubles<N> square = sum_of_squares(a * down, b * down);
   const Mask<N> none = square < 0x1p-1000;
   const Doubles<N> root = pick(none, 0.0, up * root_of_normal(pick(none, 1.0, square)));

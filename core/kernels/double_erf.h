@@ -1,76 +1,31 @@
 // erf and erfc of double, and the normal distribution.
 //
-// Up to 6, from the nearest of 385 points x0 where both are known (core/erf_table.cpp): the integral of
-// exp(-t^2) from x0 to x0 + h is h exp(-m^2) (1 + small even powers of h) with m = x0 + h / 2, and exp(-m^2)
-// is exp(-x0^2), which the table has, times exp(-h (x0 + h / 4)), all but 1. Beyond, erfc(y) = exp(-y^2) / y
-// times a polynomial of 1 / y^2.
+// Up to 6, from the nearest of 385 points x0 with tabulated values (tables.h): the integral of exp(-t^2) from
+// x0 to x0 + h is h exp(-m^2) (1 + small even powers of h) with m = x0 + h / 2, and exp(-m^2) is exp(-x0^2),
+// which the table has, times exp(-h (x0 + h / 4)), all but 1. Beyond, erfc(y) = exp(-y^2) / y times a
+// polynomial of 1 / y^2.
 #pragma once
 #include "double_base.h"
 #include "double_exp.h"
-
-extern "C" [[gnu::visibility("hidden")]] const double gradtape_erf_table[385][4];
+#include "tables.h"
 
 namespace gt::math {
 
 constexpr double kErfNear = 6;
 
-template <int N> struct ErfRow { Doubles<N> x, erf, erfc, slope; };
 // The rows nearest to 0 <= y <= 6.
 template <int N> GT_INLINE ErfRow<N> erf_rows(Doubles<N> y) {
-  const Bits<N> row = bits_of(y + 0x1.8p46) & 0x1ff;
-  alignas(kVectorBytes) uint64_t rows[N * kInRegister];
-  GT_EACH(k, N) store(rows + k * kInRegister, V<uint64_t>(row.at[k]));
-  // Through memory, where compilers would move numbers out of a register one by one.
-  __asm__("" : "+m"(rows));
-  ErfRow<N> out;
-  GT_EACH(k, N) {
-    auto at = [&](int j) __attribute__((always_inline)) {
-      return gradtape_erf_table[rows[k * kInRegister + j]];
-    };
-#if GT_ISA_LEVEL == 4
-    // (Functions without "maskz" warn of what they leave undefined.)
-    auto two = [&](int j) __attribute__((always_inline)) {
-      return _mm512_maskz_insertf64x4(0xff, _mm512_maskz_broadcast_f64x4(0xff, _mm256_loadu_pd(at(j))),
-                                      _mm256_loadu_pd(at(j + 4)), 1);
-    };
-    const __m512d a = two(0), b = two(1), c = two(2), d = two(3);
-    const __m512d even = _mm512_maskz_unpacklo_pd(0xff, a, b), odd = _mm512_maskz_unpackhi_pd(0xff, a, b);
-    const __m512d more_even = _mm512_maskz_unpacklo_pd(0xff, c, d),
-                  more_odd = _mm512_maskz_unpackhi_pd(0xff, c, d);
-    const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13),
-                  high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-    out.x.at[k] = _mm512_permutex2var_pd(even, low, more_even);
-    out.erf.at[k] = _mm512_permutex2var_pd(odd, low, more_odd);
-    out.erfc.at[k] = _mm512_permutex2var_pd(even, high, more_even);
-    out.slope.at[k] = _mm512_permutex2var_pd(odd, high, more_odd);
-#elif GT_ISA_LEVEL == 3
-    const __m256d a = _mm256_loadu_pd(at(0)), b = _mm256_loadu_pd(at(1)), c = _mm256_loadu_pd(at(2)),
-                  d = _mm256_loadu_pd(at(3));
-    const __m256d even = _mm256_unpacklo_pd(a, b), odd = _mm256_unpackhi_pd(a, b);
-    const __m256d more_even = _mm256_unpacklo_pd(c, d), more_odd = _mm256_unpackhi_pd(c, d);
-    out.x.at[k] = _mm256_permute2f128_pd(even, more_even, 0x20);
-    out.erf.at[k] = _mm256_permute2f128_pd(odd, more_odd, 0x20);
-    out.erfc.at[k] = _mm256_permute2f128_pd(even, more_even, 0x31);
-    out.slope.at[k] = _mm256_permute2f128_pd(odd, more_odd, 0x31);
-#else
-    const double *a = at(0), *b = at(1);
-    out.x.at[k] = DoubleRegister{a[0], b[0]};
-    out.erf.at[k] = DoubleRegister{a[1], b[1]};
-    out.erfc.at[k] = DoubleRegister{a[2], b[2]};
-    out.slope.at[k] = DoubleRegister{a[3], b[3]};
-#endif
-  }
-  return out;
+  return look_up(gradtape_double_erf, bits_of(y + 0x1.8p46) & 0x1ff);
 }
 
-// What the integral grows by from x0 to x0 + h, |h| <= 1/128. Beside erf, terms that count for large x0 only
-// vanish.
+// The increase of erf from x0 to x0 + h, |h| <= 1/128. When it is added to erf, terms that matter for large
+// x0 only are left out: erf is nearly 1 there.
 template <bool beside_erf, int N> GT_INLINE Doubles<N> erf_step(const ErfRow<N>& row, Doubles<N> h) {
   const Doubles<N> w = h * fused(h, 0.25, row.x), m = fused(h, 0.5, row.x), mm = m * m, z = h * h;
   Doubles<N> e, last;
   if constexpr (beside_erf) {
     e = polynomial(w, -1.0, 0.5, -1.0 / 6, 1.0 / 24, -1.0 / 120);
-    last = all<N>(-1.0 / 2688);
+    last = -1.0 / 2688;
   } else {
     e = polynomial(w, -1.0, 0.5, -1.0 / 6, 1.0 / 24, -1.0 / 120, 1.0 / 720, -1.0 / 5040, 1.0 / 40320);
     last = fused(fused(fused(mm, 1.0 / 5040, -1.0 / 672), mm, 1.0 / 448), mm, -1.0 / 2688);
@@ -96,7 +51,7 @@ template <int N> GT_INLINE Doubles<N> erf(Doubles<N> x) {
   return erf_near(x, size_of(x));
 }
 
-// exp(-(y^2 + less)) w: the square as a pair, so that its digits beyond a double count.
+// exp(-(y^2 + less)) w, with the square as a pair.
 template <int N> GT_INLINE Doubles<N> exp_of_square(Doubles<N> y, Doubles<N> less, Doubles<N> w) {
   const Pair<N> square = two_product(y, y);
   Doubles<N> shifted;
@@ -110,12 +65,12 @@ template <int N> GT_INLINE Doubles<N> erfc_near(Doubles<N> x, Doubles<N> y, Doub
   const Doubles<N> step = erf_step<false>(row, (y - row.x) + rest);
   const Mask<N> left = x < 0;
   return pick(left, 1.0, 0.0) +
-         (pick(left, row.erf, row.erfc) + of_bits(bits_of(step) ^ (~bits_of(x) & kSignBit)));
+         (pick(left, row.erf, row.erfc) + of_bits(bits_of(step) ^ (~bits_of(x) & kSignBit<double>)));
 }
 template <int N> GT_RARE Doubles<N> erfc_anywhere(Doubles<N> x, Doubles<N> y, Doubles<N> rest) {
   const Doubles<N> near = erfc_near(x, pick(y < kErfNear, y, kErfNear), pick(y < kErfNear, rest, 0.0));
   const Doubles<N> far = at_most(at_least(y, 5.99), 27.5), u = 1 / far;
-  const Pair<N> one = two_product(u, far);  // what u lacks goes into the exponent
+  const Pair<N> one = two_product(u, far);  // the rounding error of u goes into the exponent
   const Doubles<N> lacks = ((one.hi - 1) + one.lo) + (far + far) * rest;
   const Doubles<N> q =
       polynomial(u * u, 0x1.20dd750429b6cp-1, -0x1.20dd750428c4fp-2, 0x1.b14c2f83a0254p-2,
@@ -131,11 +86,12 @@ template <int N> GT_INLINE Doubles<N> erfc(Doubles<N> x) {
   return erfc_near(x, size_of(x), Doubles<N>{});
 }
 
-// The distribution of a standard normal, half of erfc(-x / sqrt(2)), where the product is a pair: erfc turns
-// its rounding into many units of the last place.
+// The standard normal distribution function, erfc(-x / sqrt(2)) / 2, with the argument as a pair: erfc would
+// magnify its rounding error to many ulps.
 template <int N> GT_INLINE Doubles<N> normal_below(Doubles<N> x) {
   const Doubles<N> size = at_most(size_of(x), 40), y = size * 0x1.6a09e667f3bcdp-1;
-  const Doubles<N> rest = two_product(size, all<N>(0x1.6a09e667f3bcdp-1)).lo + size * -0x1.bdd3413b26456p-55;
+  const Doubles<N> rest =
+      two_product(size, Doubles<N>(0x1.6a09e667f3bcdp-1)).lo + size * -0x1.bdd3413b26456p-55;
   if (any(beyond(y, kErfNear))) [[unlikely]]
     return 0.5 * erfc_anywhere(-x, y, rest);
   return 0.5 * erfc_near(-x, y, rest);

@@ -1,8 +1,8 @@
 // exp, expm1, sinh, cosh and tanh of double.
 //
 // x = k log(2) + r with a whole k and |r| <= log(2) / 2 (Cody and Waite, "Software Manual for the Elementary
-// Functions", 1980: log(2) in two parts, of which k times the first is exact), a polynomial of r, 2^k by its
-// bits.
+// Functions", 1980: log(2) in two parts, of which k times the first is exact), a polynomial of r, and 2^k
+// from its exponent bits.
 #pragma once
 #include "double_base.h"
 
@@ -20,13 +20,12 @@ template <int N> GT_INLINE Doubles<N> exp_remainder(Doubles<N> x, Doubles<N>& sh
   shifted = fused(x, kLog2Inverse, kWhole);
   return less_powers(x, shifted - kWhole);
 }
-// The same with r from -0.4 to 0.6 log(2): the first step of k comes where results are larger, and roundings
-// beside them smaller.
+// The same with r from -0.4 to 0.6 log(2): k becomes 1 at larger results, where rounding errors matter less.
 template <int N> GT_INLINE Doubles<N> late_remainder(Doubles<N> x, Doubles<N>& shifted) {
   shifted = fused(x, kLog2Inverse, -0.1) + kWhole;
   return less_powers(x, shifted - kWhole);
 }
-// exp(r), to 2^-57 of it.
+// exp(r) with a relative error of 2^-57.
 template <int N> GT_INLINE Doubles<N> exp_small(Doubles<N> r) {
   const Doubles<N> p =
       polynomial(r, 0x1.000000000000cp-1, 0x1.555555555555cp-3, 0x1.555555554fdedp-5, 0x1.111111110e9e6p-7,
@@ -34,12 +33,12 @@ template <int N> GT_INLINE Doubles<N> exp_small(Doubles<N> r) {
                  0x1.28b115aeea0bap-22, 0x1.af6ec62e5ab79p-26);
   return 1 + fused(p, r * r, r);
 }
-// 2^k x for a k that kWhole was added to; x and the result are normal numbers.
+// 2^k x of shifted = kWhole + k; x and the result are normal numbers.
 template <int N> GT_INLINE Doubles<N> scaled(Doubles<N> x, Doubles<N> shifted) {
   return of_bits(bits_of(x) + (bits_of(shifted) << 52));
 }
-// 2^k as two factors: results below the smallest normal number round once, and exponents up to 1024 pass
-// without overflow on the way. -1080 <= k <= 1100.
+// 2^k as two factors, for -1080 <= k <= 1100: subnormal results are rounded once, and intermediate results do
+// not overflow for k up to 1024.
 template <int N> struct TwoFactors { Doubles<N> first, second; };
 template <int N> GT_INLINE TwoFactors<N> factors_of(Doubles<N> shifted) {
   const Bits<N> e = bits_of(shifted) - (std::bit_cast<uint64_t>(kWhole) - 2046), half = e >> 1;
@@ -60,8 +59,8 @@ template <int N> GT_INLINE Doubles<N> exp(Doubles<N> x) {
   const Doubles<N> e = exp_small(exp_remainder(x, shifted));
   return scaled(e, shifted);
 }
-// exp(-x^2 / 2), with the square as a pair: exp(-u) would turn the rounding of a large u into many units of
-// the last place.
+// exp(-x^2 / 2), with the square as a pair: exp would magnify the rounding error of a large square to many
+// ulps.
 template <int N> GT_INLINE Doubles<N> exp_half_square(Doubles<N> x) {
   const Doubles<N> y = at_most(size_of(x), 39), u = -0.5 * y;
   const Pair<N> square = two_product(u, y);
@@ -71,7 +70,7 @@ template <int N> GT_INLINE Doubles<N> exp_half_square(Doubles<N> x) {
   return e * f.first * f.second;
 }
 
-// exp(r) - 1, to 2^-61 of it.
+// exp(r) - 1 with a relative error of 2^-61.
 template <int N> GT_INLINE Doubles<N> expm1_small(Doubles<N> r) {
   const Doubles<N> p =
       polynomial(r, 0x1.0000000000000p-1, 0x1.5555555555553p-3, 0x1.55555555555bap-5, 0x1.1111111112300p-7,
@@ -79,7 +78,7 @@ template <int N> GT_INLINE Doubles<N> expm1_small(Doubles<N> r) {
                  0x1.27dd4a47e122cp-22, 0x1.ae7f7cff08b9bp-26, 0x1.31eb1cd529c75p-29);
   return fused(p, r * r, r);
 }
-// exp(x) - 1 = 2^k (p + 1) - 1; divided by the second factor on the way.
+// exp(x) - 1 = 2^k (p + 1) - 1, computed without the second factor of 2^k, which is multiplied in at the end.
 template <int N> GT_RARE Doubles<N> expm1_anywhere(Doubles<N> x) {
   Doubles<N> shifted;
   const Doubles<N> p = expm1_small(late_remainder(at_most(at_least(x, -40), 710), shifted));
@@ -95,8 +94,8 @@ template <int N> GT_INLINE Doubles<N> expm1(Doubles<N> x) {
   return of_bits(bits_of(fused(p, power, power - 1)) | sign_bit(x));
 }
 
-// sinh(r) and cosh(r) of the remainder are polynomials of r^2, exp(r) and exp(-r) their sum and difference:
-// no division. With a = 2^k / 2 and b = 2^-k / 2, sinh(x) = (a - b) cosh(r) + (a + b) sinh(r).
+// sinh(r) and cosh(r) of the remainder are polynomials of r^2; no division is needed for exp(-x). With a =
+// 2^k / 2 and b = 2^-k / 2, sinh(x) = (a - b) cosh(r) + (a + b) sinh(r).
 template <int N> struct Hyperbolic { Doubles<N> sinh, cosh_less_1; };
 template <int N> GT_INLINE Hyperbolic<N> hyperbolic_parts(Doubles<N> r) {
   const Doubles<N> z = r * r;
@@ -106,7 +105,7 @@ template <int N> GT_INLINE Hyperbolic<N> hyperbolic_parts(Doubles<N> r) {
                                   0x1.a01a01c835c00p-16, 0x1.27e49905a0019p-22, 0x1.1fd1b270754c2p-29);
   return {fused(r * z, s, r), z * c};
 }
-// 2^k / 8 here, and nothing of 2^-k where it does not count.
+// With 2^k / 8, which does not overflow; 2^-k is left out where it is too small to matter.
 template <int N> GT_RARE Doubles<N> sinh_anywhere(Doubles<N> x) {
   const Doubles<N> y = at_most(size_of(x), 711);
   Doubles<N> shifted;
@@ -145,8 +144,8 @@ template <int N> GT_INLINE Doubles<N> cosh(Doubles<N> x) {
   return h + 0.25 / h;
 }
 
-// With e = exp(2 |x|) - 1: e / (e + 2), and where that is near 1, 1 - 2 / (e + 2), which the roundings of e
-// hardly change.
+// With e = exp(2 |x|) - 1: e / (e + 2), and near 1 as 1 - 2 / (e + 2), which the rounding errors of e hardly
+// affect.
 template <int N> GT_INLINE Doubles<N> tanh(Doubles<N> x) {
   const Doubles<N> y = at_most(size_of(x), 20);
   Doubles<N> shifted;

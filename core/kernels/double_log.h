@@ -9,7 +9,8 @@
 
 namespace gt::math {
 
-// The bits of a positive normal number as those of m and e + 1023, where (bits & mantissa) + kRootHalf is m.
+// The bits of a positive normal number, shifted so that the exponent field is e + 1023 and the bits below it,
+// plus kRootHalf, are m.
 constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcd, kMantissa = 0x000fffffffffffff;
 template <int N> GT_INLINE Bits<N> log_bits(Doubles<N> x) {
   return bits_of(x) + (0x3ff0000000000000 - kRootHalf);
@@ -17,7 +18,7 @@ template <int N> GT_INLINE Bits<N> log_bits(Doubles<N> x) {
 template <int N> GT_INLINE Doubles<N> mantissa_of(Bits<N> off) {
   return of_bits((off & kMantissa) + kRootHalf);
 }
-// Numbers below 2^52 as double, less `bias`.
+// n - bias in double, for integers n below 2^52.
 template <int N> GT_INLINE Doubles<N> whole_less(Bits<N> n, double bias) {
   return of_bits(n | 0x4330000000000000) - (0x1p52 + bias);
 }
@@ -46,7 +47,7 @@ template <int N> GT_INLINE Doubles<N> log(Doubles<N> x) {
   return log_sum(whole_less(off >> 52, 1023), mantissa_of(off) - 1);
 }
 
-// log(u + c) + more log(2) for a normal u from 2^-1000 to 2^1000, and a c that is small beside it.
+// log(u + c) + more log(2) for 2^-1000 <= u <= 2^1000 and |c| much smaller than u.
 template <int N, class... More> GT_INLINE Doubles<N> log_of_pair(Doubles<N> u, Doubles<N> c, More... more) {
   const Bits<N> off = log_bits(u);
   const Doubles<N> down = of_bits(0x7fe0000000000000 - (off & ~kMantissa));  // 2^-e
@@ -55,32 +56,32 @@ template <int N, class... More> GT_INLINE Doubles<N> log_of_pair(Doubles<N> u, D
 template <int N> GT_RARE Doubles<N> log1p_anywhere(Doubles<N> x) {
   const Mask<N> large = x > 0x1p1000;
   const Doubles<N> y = pick(large, 0x1p-24 * x, x);
-  const Pair<N> u = two_sum(all<N>(1), y);
+  const Pair<N> u = two_sum(Doubles<N>(1), y);
   const Doubles<N> out = log_of_pair(pick(large, y, u.hi), pick(large, 0.0, u.lo), pick(large, 24.0, 0.0));
   const Doubles<N> other = pick(x == -1, -kInfinity, pick(x < -1, kNan, x));
   return pick((x > -1) & (x < kInfinity), out, other);
 }
 template <int N> GT_INLINE Doubles<N> log1p(Doubles<N> x) {
-  if (any(~((x > -1) & (x < 0x1p1000)))) [[unlikely]]
+  if (any(!((x > -1) & (x < 0x1p1000)))) [[unlikely]]
     return of_bits(bits_of(log1p_anywhere(x)) | sign_bit(x));
-  const Pair<N> u = two_sum(all<N>(1), x);
+  const Pair<N> u = two_sum(Doubles<N>(1), x);
   return of_bits(bits_of(log_of_pair(u.hi, u.lo)) | sign_bit(x));
 }
 
-// sqrt(hi + lo) as a pair: Dekker's.
+// sqrt(hi + lo) as a pair (Dekker 1971).
 template <int N> GT_INLINE Pair<N> root_of(Doubles<N> hi, Doubles<N> lo) {
-  const Doubles<N> h = sqrt(hi);
+  const Doubles<N> h = square_root(hi);
   const Pair<N> square = two_product(h, h);
   return {h, (((hi - square.hi) - square.lo) + lo) / (2 * h)};
 }
-// log(|x| + sqrt(x^2 + 1)), and log(2 |x|) for large ones.
+// asinh: log(|x| + sqrt(x^2 + 1)), and log(2 |x|) for large x.
 constexpr double kLargeRoot = 0x1p30;
 template <int N> GT_INLINE Pair<N> asinh_argument(Doubles<N> y) {
-  const Pair<N> square = two_product(y, y), sum = two_sum(all<N>(1), square.hi);
+  const Pair<N> square = two_product(y, y), sum = two_sum(Doubles<N>(1), square.hi);
   const Pair<N> root = root_of(sum.hi, sum.lo + square.lo), u = two_sum(y, root.hi);
   return {u.hi, u.lo + root.lo};
 }
-// log(2 x) for large ones, by the argument for the others.
+// log(2 x) for large x, otherwise log(u).
 template <int N> GT_INLINE Doubles<N> log_or_twice(Doubles<N> x, Mask<N> large, Pair<N> u) {
   return log_of_pair(pick(large, 0x1p-24 * x, u.hi), pick(large, 0.0, u.lo), pick(large, 25.0, 0.0));
 }
@@ -91,15 +92,15 @@ template <int N> GT_RARE Doubles<N> asinh_anywhere(Doubles<N> y) {
 }
 template <int N> GT_INLINE Doubles<N> asinh(Doubles<N> x) {
   const Doubles<N> y = size_of(x);
-  if (any(~((y < kLargeRoot) & (y > 0x1p-28)))) [[unlikely]]
+  if (any(!((y < kLargeRoot) & (y > 0x1p-28)))) [[unlikely]]
     return with_sign_of(x, asinh_anywhere(y));
   const Pair<N> u = asinh_argument(y);
   return with_sign_of(x, log_of_pair(u.hi, u.lo));
 }
-// log(x + sqrt((x - 1) (x + 1))).
+// acosh: log(x + sqrt((x - 1) (x + 1))).
 template <int N> GT_INLINE Pair<N> acosh_argument(Doubles<N> x) {
   const Doubles<N> t = x - 1;
-  const Pair<N> more = two_sum(x, all<N>(1)), square = two_product(t, more.hi);
+  const Pair<N> more = two_sum(x, Doubles<N>(1)), square = two_product(t, more.hi);
   const Pair<N> root = root_of(square.hi, fused(t, more.lo, square.lo)), u = two_sum(x, root.hi);
   return {u.hi, u.lo + root.lo};
 }
@@ -110,19 +111,19 @@ template <int N> GT_RARE Doubles<N> acosh_anywhere(Doubles<N> x) {
   return pick((x > 1) & (x < kInfinity), out, other);
 }
 template <int N> GT_INLINE Doubles<N> acosh(Doubles<N> x) {
-  if (any(~((x > 1) & (x < kLargeRoot)))) [[unlikely]]
+  if (any(!((x > 1) & (x < kLargeRoot)))) [[unlikely]]
     return acosh_anywhere(x);
   const Pair<N> u = acosh_argument(x);
   return log_of_pair(u.hi, u.lo);
 }
-// log((1 + x) / (1 - x)) / 2: with a whole e near log2 of the quotient, which the bits of both give, s = (1 +
-// x - 2^e (1 - x)) / (1 + x + 2^e (1 - x)) is within 1/4, and one division does.
+// log((1 + x) / (1 - x)) / 2: with an integer e near log2 of the quotient, found from the bits of both, |s|
+// <= 1/4 for s = (1 + x - 2^e (1 - x)) / (1 + x + 2^e (1 - x)), so that there is one division.
 template <int N> GT_INLINE Doubles<N> atanh(Doubles<N> x) {
   const Doubles<N> y = size_of(x);
   const Mask<N> small = y < 0.25;
-  const Pair<N> a = quick_sum(all<N>(1), y), b = quick_sum(all<N>(1), -y);
+  const Pair<N> a = quick_sum(Doubles<N>(1), y), b = quick_sum(Doubles<N>(1), -y);
   const Bits<N> near = (bits_of(a.hi) - bits_of(b.hi) + 0x0008000000000000) >> 52,
-                whole = near & bits_of(~small);
+                whole = near & bits_of(!small);
   const Doubles<N> power = of_bits((whole + 1023) << 52), e = 0.5 * whole_less(whole, 0), c = power * b.hi;
   const Doubles<N> top = (a.hi - c) + fused(-power, b.lo, a.lo);
   const Doubles<N> s = pick(small, y, top / (a.hi + c)), z = s * s;

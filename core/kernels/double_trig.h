@@ -1,8 +1,8 @@
 // sin, cos and tan of double.
 //
-// x = k pi/2 + r: pi/2 in parts of which k times the first are exact (Cody and Waite 1980). x less the first
-// is exact, since its digits end where those of 2 do, so that r has little more than one rounding. That holds
-// for |x| < kFarFromDouble; larger ones go one by one through far_remainder (Payne and Hanek, "Radian
+// x = k pi/2 + r, with pi/2 split into parts whose products with k are exact (Cody and Waite 1980). The first
+// subtraction is exact too, so that r has little more than one rounding error. That holds for |x| <
+// kFarFromDouble; larger arguments are reduced one by one by far_remainder (Payne and Hanek, "Radian
 // reduction for trigonometric functions", 1983).
 #pragma once
 #include "double_base.h"
@@ -12,7 +12,7 @@ namespace gt::math {
 constexpr double kFarFromDouble = 0x1p20;
 constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiRest = 0x1.1a62633145c07p-54;
 
-// x - k pi/2 for whole |k| < 2^20.
+// x - k pi/2 for integers |k| < 2^20.
 template <int N> GT_INLINE Doubles<N> less_quarters(Doubles<N> x, Doubles<N> k) {
 #if GT_HAS_FMA
   return fused(k, -kHalfPiRest, fused(k, -kHalfPi, x));
@@ -21,7 +21,7 @@ template <int N> GT_INLINE Doubles<N> less_quarters(Doubles<N> x, Doubles<N> k) 
   return t - k * 0x1.3198a2e037073p-69;
 #endif
 }
-// sin(r) within pi/2.
+// sin(r) for |r| <= pi/2.
 template <int N> GT_INLINE Doubles<N> sin_of(Doubles<N> r) {
   const Doubles<N> z = r * r;
   const Doubles<N> p = polynomial(z, 0x1.11111111110c9p-7, -0x1.a01a01a014eb2p-13, 0x1.71de3a52aa7cfp-19,
@@ -29,7 +29,7 @@ template <int N> GT_INLINE Doubles<N> sin_of(Doubles<N> r) {
                                   0x1.883b8b30830f5p-49);
   return fused(r * z, fused(p, z, -0x1.5555555555555p-3), r);
 }
-// One polynomial does: sin(x) = (-1)^n sin(x - n pi), and cos(x) that of x + pi/2. Both of |x|.
+// Both need the same polynomial: sin(x) = (-1)^n sin(x - n pi) and cos(x) = sin(x + pi/2), computed of |x|.
 template <int N> GT_INLINE Doubles<N> near_sin(Doubles<N> x) {
   const Doubles<N> y = size_of(x), shifted = fused(y, 0x1.45f306dc9c883p-2, kWhole), n = shifted - kWhole;
   return negated_if(of_bits(bits_of(sin_of(less_quarters(y, n + n))) ^ sign_bit(x)), bits_of(shifted));
@@ -39,7 +39,7 @@ template <int N> GT_INLINE Doubles<N> near_cos(Doubles<N> x) {
   const Doubles<N> n = shifted - kWhole;
   return negated_if(sin_of(less_quarters(y, n + n + 1)), bits_of(shifted) + 1);
 }
-// sin and cos of a pair within pi/4.
+// sin and cos of a pair, |r + rest| <= pi/4.
 template <int N> struct SinCos { Doubles<N> sin, cos; };
 template <int N> GT_INLINE SinCos<N> sin_cos_of(Doubles<N> r, Doubles<N> rest) {
   const Doubles<N> z = r * r;
@@ -50,7 +50,7 @@ template <int N> GT_INLINE SinCos<N> sin_cos_of(Doubles<N> r, Doubles<N> rest) {
   const Doubles<N> half = 0.5 * z, first = 1 - half;
   return {r + fused(r * z, s, rest), first + (((1 - first) - half) + fused(z * z, c, -(r * rest)))};
 }
-// A quotient of polynomials, upside down in odd quarters.
+// A quotient of polynomials; for odd k its negative reciprocal.
 template <int N> GT_INLINE Doubles<N> near_tan(Doubles<N> x) {
   const Doubles<N> y = size_of(x), shifted = fused(y, 0x1.45f306dc9c883p-1, kWhole);
   const Doubles<N> r = less_quarters(y, shifted - kWhole), z = r * r;
@@ -64,8 +64,8 @@ template <int N> GT_INLINE Doubles<N> near_tan(Doubles<N> x) {
   return of_bits(bits_of(out) ^ turned ^ sign_bit(x));
 }
 
-// x - n pi/2 for a finite |x| >= 2^20; gives n modulo 4. x = m 2^e with a whole m; of the bits of 2/pi only
-// some 192 count, as those before them give multiples of 4, and those behind less than 2^-130.
+// x - n pi/2 for a finite |x| >= 2^20; returns n modulo 4. x = m 2^e with an integer m. Only 192 bits of 2/pi
+// matter: those before them contribute multiples of 4, and those after them less than 2^-130.
 inline unsigned far_remainder(double x, double& hi_part, double& lo_part) {
   static constexpr uint64_t kTwoByPi[] = {
       0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
@@ -78,8 +78,8 @@ inline unsigned far_remainder(double x, double& hi_part, double& lo_part) {
   uint64_t w[3];
   for (int k = 0; k < 3; ++k)
     w[k] = off ? kTwoByPi[word + k] << off | kTwoByPi[word + k + 1] >> (64 - off) : kTwoByPi[word + k];
-  // m times the window, four words from the highest on; then so that the quarter turns are the two highest
-  // bits of p[1].
+  // m times these bits, four words, the highest first; then shifted so that n is in the two highest bits of
+  // p[1].
   uint64_t p[4];
   Wide carry = 0;
   for (int k = 2; k >= 0; --k) {
@@ -93,7 +93,7 @@ inline unsigned far_remainder(double x, double& hi_part, double& lo_part) {
     for (int k = 3; k > 0; --k) p[k] = p[k] >> down | p[k - 1] << (64 - down);
   unsigned n = unsigned(p[1] >> 62);
   uint64_t a = p[1] << 2 | p[2] >> 62, b = p[2] << 2 | p[3] >> 62, c = p[3] << 2;
-  const bool above = a >> 63;  // more than half a quarter turn: from the next one down
+  const bool above = a >> 63;  // the remainder is negative: n is one more
   if (above) ++n, a = ~a, b = ~b, c = ~c;
   int zeros = 0;
   if (a == 0) a = b, b = c, c = 0, zeros = 64;
@@ -102,7 +102,7 @@ inline unsigned far_remainder(double x, double& hi_part, double& lo_part) {
   zeros += lead;
   const double scale = of_bits(uint64_t(1023 - 53 - zeros) << 52), sign = above != (x < 0) ? -scale : scale;
   const double hi = double(a >> 11) * sign, lo = double((a & 0x7ff) << 42 | b >> 22) * 0x1p-53 * sign;
-  const Pair<1> q = two_product(all<1>(hi), all<1>(kHalfPi));
+  const Pair<1> q = two_product(Doubles<1>(hi), Doubles<1>(kHalfPi));
   hi_part = q.hi[0], lo_part = q.lo[0] + (hi * kHalfPiRest + lo * kHalfPi);
   return (x < 0 ? 0 - n : n) & 3;
 }
@@ -112,7 +112,7 @@ template <Trig which> inline double far_trig(double x) {
   if (!(size_of(x) < kInfinity)) return x - x;
   double r, rest;
   const unsigned n = far_remainder(x, r, rest) + (which == Trig::Cos);
-  const SinCos<1> v = sin_cos_of(all<1>(r), all<1>(rest));
+  const SinCos<1> v = sin_cos_of(Doubles<1>(r), Doubles<1>(rest));
   const double s = v.sin[0], c = v.cos[0];
   if (which == Trig::Tan) return n & 1 ? -c / s : s / c;
   const double out = n & 1 ? c : s;
@@ -124,7 +124,7 @@ template <Trig which, int N> GT_INLINE Doubles<N> near_trig(Doubles<N> x) {
 template <Trig which, int N> GT_RARE Doubles<N> trig_anywhere(Doubles<N> x) {
   const Mask<N> far = beyond(x, kFarFromDouble);
   Doubles<N> out = near_trig<which>(pick(far, 0.0, x));
-  for (int j = 0; j < N * kInRegister; ++j)
+  for (int j = 0; j < N * kLanes<double>; ++j)
     if (far[j]) out.set(j, far_trig<which>(x[j]));
   return out;
 }

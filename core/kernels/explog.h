@@ -1,126 +1,110 @@
-// exp and log of float without branches. The C library's vector functions leave their fast path,
-// element by element, when one is out of range (exp(-inf) under a mask, log(0) in an entropy):
-// five times slower there, otherwise no faster than these, and less exact.
+// exp and log of float without branches. The C library's vector functions leave their fast path when one
+// element is out of range (exp(-inf) under a mask, log(0) in an entropy) and are five times slower there;
+// otherwise they are no faster than these, and less accurate.
 #pragma once
-#include "lanes.h"
+#include "registers.h"
 
 namespace gt::math {
 
-template <Real X> using BitsOf = decltype(bits_of(X()));
-
-// Polynomials, coefficients from the constant one on. Even and odd powers by themselves make two chains, each
-// of half the steps, that the processor does beside each other.
-template <Real X> GT_INLINE X horner(X, float c) { return c; }
-template <Real X, class... C> GT_INLINE X horner(X x, float c, C... more) {
-  return fused(horner(x, more...), x, c);
-}
-template <Real X> GT_INLINE X every_second(X, float c) { return c; }
-template <Real X> GT_INLINE X every_second(X, float c, float) { return c; }
-template <Real X, class... C> GT_INLINE X every_second(X square, float c, float, C... more) {
-  return fused(every_second(square, more...), square, c);
-}
-template <Real X, class... C> GT_INLINE X by_halves(X x, X square, float c, C... more) {
-  return fused(every_second(square, more...), x, every_second(square, c, more...));
-}
-
-// exp(x) = 2^k exp(r) with |r| <= log(2)/2. Adding and subtracting 1.5 * 2^23 rounds to a whole k
-// and leaves it in the low bits. Gives r.
-template <Real X> GT_INLINE X exp_remainder(X x, X& k) {
+// exp(x) = 2^k exp(r) with |r| <= log(2)/2. Adding and subtracting 1.5 * 2^23 rounds to an integer k. Returns
+// r.
+template <OfFloat X> GT_INLINE X exp_remainder(X x, X& k) {
   k = fused(x, 1.44269504f, 0x1.8p23f) - 0x1.8p23f;
   return fused(k, 2.12194440e-4f, fused_from(k, 0.693359375f, x));
 }
-// (exp(r) - 1 - r) / r^2, where exp(r) - 1 gets to 2^-26 of it: the polynomial of least largest relative
-// error (tools/fit_kernels.py).
-template <Real X> GT_INLINE X expm1_rest(X r, X square) {
+// (exp(r) - 1 - r) / r^2: the minimax polynomial (tools/fit_float.py), with which the relative error of
+// exp(r) - 1 is 2^-26.
+template <OfFloat X> GT_INLINE X expm1_rest(X r, X square) {
   return fused(horner(r, 4.166720062e-2f, 8.366581053e-3f, 1.388250384e-3f), square,
                horner(r, 4.999999702e-1f, 1.666654348e-1f));
 }
-template <Real X> GT_INLINE X expm1_small(X r) {
+template <OfFloat X> GT_INLINE X expm1_small(X r) {
   const X square = r * r;
   return fused(expm1_rest(r, square), square, r);
 }
-template <Real X> GT_INLINE X exp_small(X r) { return expm1_small(r) + 1; }
-GT_INLINE Floats power_of_two(Words e) { return from_bits((e + 127u) << 23); }
-GT_INLINE float power_of_two(uint32_t e) { return from_bits((e + 127u) << 23); }
+template <OfFloat X> GT_INLINE X exp_small(X r) { return expm1_small(r) + 1; }
+// 2^e of an integer e.
+template <class E> GT_INLINE auto power_of_two(E e) { return of_bits(bits_of(e + 127) << 23); }
 
-// (1 + p) 2^k, where results below the smallest normal number round once. 2^k goes in as two factors, so that
-// exponents up to 128 pass without overflow.
-template <Real X> GT_INLINE X one_more_scaled(X p, X k) {
+// (1 + p) 2^k; subnormal results are rounded once. 2^k is multiplied in as two factors, so that intermediate
+// results do not overflow for k up to 128.
+template <OfFloat X> GT_INLINE X one_more_scaled(X p, X k) {
 #if GT_ISA_LEVEL == 4
   if constexpr (std::same_as<X, Floats>)
-    return Floats(V<float>(_mm512_maskz_scalef_ps(0xffff, __m512((p + 1).v), __m512(k.v))));
+    return Floats(_mm512_maskz_scalef_ps(0xffff, (p + 1).at[0], k.at[0]));
 #endif
-  const BitsOf<X> power = whole(k), half = signed_shift(power, 1);
+  const auto power = to_int(k), half = power >> 1;
   const X first = power_of_two(half);
   return fused(p, first, first) * power_of_two(power - half);
 }
-template <Real X> GT_INLINE X exp(X x) {
+template <OfFloat X> GT_INLINE X exp(X x) {
   X k;
-  const X r = exp_remainder(at_most(X(89.0f), at_least(X(-104.0f), x)), k);  // NaN stays
+  const X r = exp_remainder(at_most(at_least(x, -104), 89), k);  // NaN stays
   return one_more_scaled(expm1_small(r), k);
 }
-// For x <= 0 where results below the normal numbers may as well be 0.
-template <Real X> GT_INLINE X exp_negative(X x) {
+// For x <= 0 where subnormal results may be flushed to 0.
+template <OfFloat X> GT_INLINE X exp_negative(X x) {
   X k;
-  const X p = exp_small(exp_remainder(at_least(X(-87.0f), x), k));
-  return pick(x < X(-87.0f), X(0), p * power_of_two(whole(k)));
+  const X p = exp_small(exp_remainder(at_least(x, -87), k));
+  return pick(x < -87, 0, p * power_of_two(to_int(k)));
 }
 
-// exp(-x^2 / 2), to the last digits: x^2 is split into a part that a float holds exactly and the rest.
-template <Real X> GT_INLINE X exp_half_square(X x) {
-  const X head = from_bits(bits_of(x) & 0xfffff000u);  // 12 bits
+// exp(-x^2 / 2) at full accuracy: x^2 is split into a part that is exact in float and the rest.
+template <OfFloat X> GT_INLINE X exp_half_square(X x) {
+  const X head = of_bits(bits_of(x) & 0xfffff000u);  // 12 bits
   const X square = -0.5f * (head * head), rest = -0.5f * ((x - head) * (x + head));
   X k;
-  const X r = exp_remainder(at_least(X(-87.0f), square), k) + rest;
-  return pick(square < X(-87.0f), X(0), exp_small(r) * power_of_two(whole(k)));
+  const X r = exp_remainder(at_least(square, -87), k) + rest;
+  return pick(square < -87, 0, exp_small(r) * power_of_two(to_int(k)));
 }
 
 // (log(1 + f) - f + f^2 / 2) / f^3 for 1 + f in [sqrt(1/2), sqrt(2)).
-template <Real X> GT_INLINE X log_rest(X f, X square) {
-  return by_halves(f, square, 3.333331347e-1f, -2.500000894e-1f, 2.000211924e-1f, -1.666799635e-1f,
-                   1.421955228e-1f, -1.240558922e-1f, 1.188816279e-1f, -1.167565137e-1f, 6.746638566e-2f);
+template <OfFloat X> GT_INLINE X log_rest(X f) {
+  return polynomial(f, 3.333331347e-1f, -2.500000894e-1f, 2.000211924e-1f, -1.666799635e-1f, 1.421955228e-1f,
+                    -1.240558922e-1f, 1.188816279e-1f, -1.167565137e-1f, 6.746638566e-2f);
 }
 // log(1 + f) + e log(2).
-template <Real X> GT_INLINE X log_reduced(X f, X e, X rest = 0) {
-  const X s = f * f, y = fused(e, -2.12194440e-4f, fused(log_rest(f, s) * f, s, fused_from(s, 0.5f, rest)));
+template <OfFloat X> GT_INLINE X log_reduced(X f, X e, X rest = 0) {
+  const X s = f * f, y = fused(e, -2.12194440e-4f, fused(log_rest(f) * f, s, fused_from(s, 0.5f, rest)));
   return fused(e, 0.693359375f, f + y);
 }
-// The logarithm of x where it is known without computing it: of 0, of negative numbers, infinity and NaN.
-template <Real X> GT_INLINE X log_edges(X x, X out) {
-  const X above = pick(x < X(__builtin_inff()), out, x);
-  return nan_if(x < X(0), pick(x == X(0), X(-__builtin_inff()), above));
+// `out`, or the logarithm of 0, of negative numbers, infinity and NaN.
+template <OfFloat X> GT_INLINE X log_edges(X x, X out) {
+  const X above = pick(x < __builtin_inff(), out, x);
+  return nan_if(x < 0, pick(x == 0, X(-__builtin_inff()), above));
 }
 #if GT_ISA_LEVEL == 4
-// By classes of x, from NaN on, four bits each: itself; itself; -inf; `out`; NaN; inf; NaN; `out`.
+// Four bits for each class of x, which say the result: NaN (x), signalling NaN (x), 0 (-inf), 1 (`out`), -inf
+// (NaN), inf (inf), negative (NaN), positive (`out`).
 GT_INLINE Floats log_edges(Floats x, Floats out) {
-  return Floats(V<float>(_mm512_fixupimm_ps(__m512(out.v), __m512(x.v), _mm512_set1_epi32(0x03530422), 0)));
+  return Floats(_mm512_fixupimm_ps(out.at[0], x.at[0], _mm512_set1_epi32(0x03530422), 0));
 }
 #endif
 // log(x) = e log(2) + log(m) with m in [sqrt(1/2), sqrt(2)).
-template <Real X> GT_INLINE X log(X x) {
-  const auto tiny = x < X(0x1p-126f);
+template <OfFloat X> GT_INLINE X log(X x) {
+  const auto tiny = x < 0x1p-126f;
   const BitsOf<X> off = bits_of(pick(tiny, x * 0x1p23f, x)) - 0x3f3504f3u;  // sqrt(1/2)
-  const X e = to_float(signed_shift(off, 23)) - only_if(tiny, X(23.0f));
-  return log_edges(x, log_reduced(from_bits((off & 0x7fffffu) + 0x3f3504f3u) - 1, e));
+  const X e = to_float(signed_of(off) >> 23) - pick(tiny, X(23), 0);
+  return log_edges(x, log_reduced(of_bits((off & 0x7fffffu) + 0x3f3504f3u) - 1, e));
 }
-// log(1 + x + rest), where 1 + x and what its rounding loses are not added: with 2^-e for a power near them,
-// 2^-e (1 + x) - 1 is 2^-e x + (2^-e - 1), rounded once. Four times 2^-e is a normal number for all.
-template <Real X> GT_INLINE X log1p_of_sum(X x, X rest) {
+// log(1 + x + rest) without rounding 1 + x: with 2^e near it, 2^-e (1 + x) - 1 = 2^-e x + (2^-e - 1) is
+// rounded once. `scale` is 4 * 2^-e, a normal number for all x.
+template <OfFloat X> GT_INLINE X log1p_of_sum(X x, X rest) {
   const BitsOf<X> off = bits_of(1 + x) - 0x3f3504f3u;
-  const X scale = from_bits(0x40800000u - (off & 0xff800000u));
+  const X scale = of_bits(0x40800000u - (off & 0xff800000u));
   const X f = 0.25f * fused_less(x, scale, 4 - scale);
-  return log_reduced(f, to_float(signed_shift(off, 23)), rest * (0.25f * scale));
+  return log_reduced(f, to_float(signed_of(off) >> 23), rest * (0.25f * scale));
 }
 // The sign is that of x, also of 0.
-template <Real X> GT_INLINE X log1p(X x) {
+template <OfFloat X> GT_INLINE X log1p(X x) {
   const BitsOf<X> off = bits_of(1 + x) - 0x3f3504f3u;
-  const X scale = from_bits(0x40800000u - (off & 0xff800000u));
+  const X scale = of_bits(0x40800000u - (off & 0xff800000u));
   const X f = 0.25f * fused_less(x, scale, 4 - scale);
-  const X out = log_reduced(f, to_float(signed_shift(off, 23)));
+  const X out = log_reduced(f, to_float(signed_of(off) >> 23));
   return with_sign_of(x, log_edges(1 + x, out));
 }
 // log(1 + x) for x in [0, 1]: twice the inverse hyperbolic tangent of x / (2 + x).
-template <Real X> GT_INLINE X log1p_unit(X x) {
+template <OfFloat X> GT_INLINE X log1p_unit(X x) {
   const X s = x / (2 + x), q = s * s;
   const X p = horner(q, 2.0f / 3, 2.0f / 5, 2.0f / 7, 2.0f / 9, 2.0f / 11, 2.0f / 13, 2.0f / 15);
   return fused(s * q, p, 2 * s);

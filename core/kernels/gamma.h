@@ -94,7 +94,7 @@ inline double log1p_minus(double x) {
   }
   return sum;
 }
-// What Stirling's formula leaves of lgamma(x), x >= 10.
+// The remainder of Stirling's formula for lgamma(x), x >= 10.
 inline double stirling_rest(double x) {
   const double s = 1 / (x * x);
   return (1.0 / 12 -
@@ -108,7 +108,7 @@ inline double gamma_power(double a, double x) {
   return ::exp(a * log1p_minus((x - a) / a) - stirling_rest(a)) / ::sqrt(2 * M_PI * a);
 }
 
-// A number and its derivatives with respect to a parameter, divided by factorials: a Taylor polynomial.
+// A Taylor polynomial: a value and its derivatives with respect to a parameter, divided by factorials.
 constexpr int kOrders = 5;
 struct Jet {
   double c[kOrders] = {};
@@ -222,16 +222,16 @@ inline double igamma_derivative(int order, double a, double x) {
   for (int k = 2; k <= order; ++k) factorial *= k;
   return gamma_power(a, x) * factorial * igamma_jet(a, x).c[order];
 }
-// How a sample x of the gamma distribution moves with its parameter a at a constant quantile (Figurnov,
-// Mohamed and Mnih 2018): -(d igamma / da) / density, where gamma_power cancels.
+// The derivative of a sample x of the gamma distribution with respect to its parameter a, at a constant
+// quantile (Figurnov, Mohamed and Mnih 2018): -(d igamma / da) / density, where gamma_power cancels.
 inline double gamma_sample_derivative(double a, double x) {
   if (!(a > 0) || !(x >= 0)) return NAN;
   if (x == 0) return 0;
   return -igamma_jet(a, x).c[1] * x / a;
 }
 
-// The regularised incomplete beta function, by the continued fraction of DiDonato and Morris' form
-// and, for large parameters, Stirling's formula in front of it.
+// The regularised incomplete beta function, by the continued fraction of DiDonato and Morris;
+// for large parameters its factor comes from Stirling's formula.
 inline double beta_fraction(double a, double b, double x) {
   double c = 1, d = 1 - (a + b) * x / (a + 1);
   if (::fabs(d) < 1e-300) d = 1e-300;

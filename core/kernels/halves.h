@@ -24,6 +24,14 @@ void widen(float* out, const bfloat* x, int64_t n);
 void narrow(half* out, const float* x, int64_t n);
 void narrow(bfloat* out, const float* x, int64_t n);
 
+// A register of which the compiler does not know where it comes from. clang would compare float16 numbers
+// before they are widened, and so one by one.
+template <class V> [[gnu::always_inline]] inline V opaque(V x) {
+#if defined(__clang__)
+  asm("" : "+x"(x));
+#endif
+  return x;
+}
 // The same for N elements, without a call: what uses them at once has them in registers.
 template <int N> [[gnu::always_inline]] inline void widen_block(float* out, const bfloat* x) {
   int i = 0;
@@ -41,12 +49,13 @@ template <int N> [[gnu::always_inline]] inline void widen_block(float* out, cons
   int j = 0;
 #if defined(__AVX512F__)
   for (; j + 16 <= N; j += 16)
-    _mm512_storeu_ps(
-        out + j, _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + j))));
+    _mm512_storeu_ps(out + j, opaque(_mm512_maskz_cvtph_ps(
+                                  0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + j)))));
 #endif
 #if defined(__F16C__)
   for (; j + 8 <= N; j += 8)
-    _mm256_storeu_ps(out + j, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + j))));
+    _mm256_storeu_ps(out + j,
+                     opaque(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + j)))));
 #endif
   for (; j < N; ++j) {
     GT_SHORT_LOOP;

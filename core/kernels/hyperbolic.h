@@ -1,83 +1,81 @@
-// exp(x) - 1, log(1 + x), the hyperbolic functions and their inverses of float without branches, to 2 units
-// of the last place for every float (tests/native/float_check.cpp). The coefficients are those of least
-// largest relative error (tools/fit_kernels.py). The hyperbolic tangent is in tanherf.h.
+// exp(x) - 1, the hyperbolic functions and their inverses of float without branches, within 2 ulps for every
+// float (tests/native/float_check.cpp). The polynomials are minimax in relative error (tools/fit_float.py).
+// log(1 + x) is in explog.h, the hyperbolic tangent in tanherf.h.
 #pragma once
 #include "explog.h"
 
 namespace gt::math {
 
-// 2^k (exp(r) - 1) + 2^k - 1, where r is a float and what it lacks. All is halved on the way, so that 2^k is
-// a float.
-template <Real X> GT_INLINE X expm1(X x) {
-  const X y = at_most(X(89.0f), at_least(X(-18.0f), x));  // -1 from -17.4 on; NaN stays
+// 2^k (exp(r) - 1) + 2^k - 1, where the rounding error of r is added. Computed with 2^k / 2, which is a float
+// for all k.
+template <OfFloat X> GT_INLINE X expm1(X x) {
+  const X y = at_most(at_least(x, -18), 89);  // -1 from -17.4 on; NaN stays
   const X shifted = fused(y, 1.44269504f, 0x1.8p23f), k = shifted - 0x1.8p23f;
   const X first = fused_from(k, 0.693359375f, y), r = fused(k, 2.12194440e-4f, first);
   const X lacks = fused(k, 2.12194440e-4f, first - r);
-  const X half = from_bits((bits_of(shifted) << 23) + (126u << 23));
+  const X half = of_bits((bits_of(shifted) << 23) + (126u << 23));
   const X rest = fused(expm1_rest(r, r * r) * r, r, lacks);
   const X out = 2 * fused(half, rest, fused(half, r, half - 0.5f));
-  return pick(size_of(x) < X(0x1p-25f), x, out);
+  return pick(size_of(x) < 0x1p-25f, x, out);
 }
 
-// exp(y) / 4, a float for all y whose exp(y) / 2 is.
-template <Real X> GT_INLINE X quarter_of_exp(X y) {
+// exp(y) / 4, which does not overflow where exp(y) / 2 does not.
+template <OfFloat X> GT_INLINE X quarter_of_exp(X y) {
   X k;
   const X p = exp_small(exp_remainder(y, k));
-  return p * from_bits((whole(k) + 125u) << 23);
+  return p * power_of_two(to_int(k) - 2);
 }
 // The addition theorem with |x| = k log(2) + r: a = sinh(k log(2)) / 2 and b = cosh(k log(2)) / 2 are sums of
-// powers of two, halved so that they are floats.
-template <Real X> GT_INLINE X sinh(X x) {
+// powers of two, halved so that they do not overflow.
+template <OfFloat X> GT_INLINE X sinh(X x) {
   X k;
-  const X r = exp_remainder(at_most(X(89.45f), size_of(x)), k), q = r * r;  // NaN stays
-  const BitsOf<X> power = whole(k);
-  const X up = from_bits((power + 125u) << 23);  // 2^k / 4
-  const X down = from_bits((125u - signed_least(power, BitsOf<X>(125u))) << 23);
+  const X r = exp_remainder(at_most(size_of(x), 89.45f), k), q = r * r;  // NaN stays
+  const auto power = to_int(k);
+  const X up = power_of_two(power - 2), down = power_of_two(-2 - at_most(power, 125));  // 2^k / 4, 2^-k / 4
   const X a = up - down, b = up + down;
   const X sinh_rest = horner(q, 1.666666716e-1f, 8.333195932e-3f, 1.995334605e-4f) * (q * r);
   const X coshm1 = horner(q, 0.5f, 4.166603088e-2f, 1.397053828e-3f) * q;
   const X out = 2 * (fused(b, r, a) + fused(b, sinh_rest, a * coshm1));
-  return pick(size_of(x) < X(0x1p-12f), x, with_sign_of(x, out));
+  return pick(size_of(x) < 0x1p-12f, x, with_sign_of(x, out));
 }
-template <Real X> GT_INLINE X cosh(X x) {
-  const X e = quarter_of_exp(at_most(X(89.45f), size_of(x)));
+template <OfFloat X> GT_INLINE X cosh(X x) {
+  const X e = quarter_of_exp(at_most(size_of(x), 89.45f));
   return 2 * (e + 0.0625f / e);
 }
 
 // log(y + sqrt(y^2 + 1)) = log(1 + w) with w = y + y^2 / (1 + sqrt(1 + y^2)); for large y, log(2 y).
-template <Real X> GT_INLINE X asinh(X x) {
+template <OfFloat X> GT_INLINE X asinh(X x) {
   const X y = size_of(x);
-  const auto large = y > X(0x1p13f);
-  const X z = pick(large, X(0), y), d = z * z / (1 + square_root(fused(z, z, 1)));
+  const auto large = y > 0x1p13f;
+  const X z = pick(large, 0, y), d = z * z / (1 + square_root(fused(z, z, 1)));
   const X w = z + d, lost = (z - w) + d;
   const X near = log1p_of_sum(pick(large, y - 1, w), lost);
-  const X out = near + only_if(large, X(0.693147182f));
-  return pick(y < X(__builtin_inff()), with_sign_of(x, out), x);
+  const X out = near + pick(large, X(0.693147182f), 0);
+  return pick(y < __builtin_inff(), with_sign_of(x, out), x);
 }
 // log(x + sqrt(x^2 - 1)) = log(1 + w) with t = x - 1, w = t + sqrt(t (t + 2)).
-template <Real X> GT_INLINE X acosh(X x) {
-  const auto large = x > X(0x1p13f);
-  const X t = pick(large, X(1), x) - 1, s = square_root(fused(t, t, 2 * t));
+template <OfFloat X> GT_INLINE X acosh(X x) {
+  const auto large = x > 0x1p13f;
+  const X t = pick(large, 1, x) - 1, s = square_root(fused(t, t, 2 * t));
   const X w = s + t, lost = t - (w - s);
   const X near = log1p_of_sum(pick(large, x - 1, w), lost);
-  const X out = near + only_if(large, X(0.693147182f));
-  return pick(x < X(1), X(__builtin_nanf("")), pick(x < X(__builtin_inff()), out, x));
+  const X out = near + pick(large, X(0.693147182f), 0);
+  return pick(x < 1, X(__builtin_nanf("")), pick(x < __builtin_inff(), out, x));
 }
-// With 2^e near (1 + y) / (1 - y), atanh(y) = e log(2) / 2 + atanh(s), where (1 + s) / (1 - s) is what is
-// left of that: s is y itself, exactly, where e is 0. Close to 1, where 1 + 2^e does not fit into a float, 1
-// - y is exact.
-template <Real X> GT_INLINE X atanh(X x) {
+// With 2^e near (1 + y) / (1 - y), atanh(y) = e log(2) / 2 + atanh(s), where (1 + s) / (1 - s) is that
+// quotient divided by 2^e; for e = 0, s is exactly y. Close to 1, 1 + 2^e is no float, but 1 - y is exact.
+template <OfFloat X> GT_INLINE X atanh(X x) {
   const X y = size_of(x), sum = 1 + y, difference = 1 - y;
-  const BitsOf<X> e = signed_shift(bits_of(sum) - bits_of(difference) + 0x400000u, 23);
+  const auto e = signed_of(bits_of(sum) - bits_of(difference) + 0x400000) >> 23;
   const X k = to_float(e), two = power_of_two(e), scaled_difference = two * difference;
-  const auto close = k > X(20);
+  const auto close = k > 20;
   const X top = pick(close, sum - scaled_difference, rounded_once(y, 1 + two, 1 - two));
   const X bottom = pick(close, sum + scaled_difference, rounded_once(y, 1 - two, 1 + two));
   const X s = top / bottom, q = s * s;
   const X p = horner(q, 3.333333135e-1f, 2.000047415e-1f, 1.425142586e-1f, 1.208063811e-1f);
   const X out = fused(k, 0.3466796875f, s + fused(p * q, s, k * -1.06097220e-4f));
-  const X known = pick(y == X(1), X(__builtin_inff()), X(__builtin_nanf("")));
-  return with_sign_of(x, pick(y < X(1), out, known));
+  const X known = pick(y == 1, X(__builtin_inff()), X(__builtin_nanf("")));
+  return with_sign_of(x, pick(y < 1, out, known));
 }
 
 }  // namespace gt::math

@@ -4,7 +4,7 @@
 
 namespace gt::integrals {
 
-// Rybicki 1989: a sum of Gauss curves at odd multiples of h, exact to exp(-(pi / 2h)^2).
+// Rybicki 1989: a sum of Gaussians at odd multiples of h, with an error of exp(-(pi / 2h)^2).
 inline double dawsn(double x) {
   const double u = ::fabs(x);
   if (u < 0.5) {  // the power series: (-2)^k x^(2k+1) / (2k+1)!!
@@ -14,10 +14,10 @@ inline double dawsn(double x) {
   }
   if (u > 1e8) return 0.5 / x;
   constexpr double h = 0.25;
-  constexpr int reach = 27;  // terms beyond weigh less than 1e-19
+  constexpr int reach = 27;  // terms beyond are less than 1e-19
   const int center = 2 * int(::fmin(::floor(0.5 * u / h + 0.5), 1e9));
   double sum = 0;
-  if (u > 7) {  // no curve of weight is near 0: the asymptotic series
+  if (u > 7) {  // no Gaussian that matters is near 0: the asymptotic series
     double term = 0.5 / u, q = 1 / (2 * u * u);
     sum = term;
     for (int k = 1; k < 30; ++k) {
@@ -76,7 +76,7 @@ inline void fresnel(double x, double& c, double& s) {
     c = ::copysign(cs, x), s = ::copysign(ss, x);
     return;
   }
-  if (u > 1e7) {  // the waves around 1/2 are smaller than 1/(pi u)
+  if (u > 1e7) {  // the oscillation around 1/2 is smaller than 1/(pi u)
     c = s = ::copysign(0.5, x);
     return;
   }
@@ -119,7 +119,7 @@ inline double fresnel_sin(double x) {
 }
 
 // The integral of log(t) / (1 - t) from 1 to x, which is the dilogarithm of 1 - x: for x in [1/2, 2] a series
-// in log(x) with Bernoulli's numbers, elsewhere by reflection.
+// in log(x) with Bernoulli numbers, elsewhere by reflection.
 inline double spence(double x) {
   if (!(x >= 0) || x == INFINITY) return NAN;
   constexpr double sixth = M_PI * M_PI / 6;

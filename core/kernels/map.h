@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "block.h"
 #include "double_base.h"
 #include "halves.h"
-#include "lanes.h"
 #include "loops.h"
 
 namespace gt {
@@ -21,22 +21,11 @@ enum class Way {
   Cheap,     // a few instructions: what does not fill a block is done one by one
   Vector,    // long formulas, or vector functions of the C library, which differ from its scalar ones in the
              // last bit: the tail is filled up with copies and goes through the same vector code
-  Register,  // the same, and where numbers are float or double, f is called with registers of them (lanes.h,
-             // double_base.h)
+  Register,  // the same, and where numbers are float or double, f is called with registers of them
+             // (registers.h)
   Single,    // no vector code exists: one by one throughout
 };
 
-template <class T> constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
-// What functions of T compute in.
-template <class T> using Wider = std::conditional_t<kIsHalf<T>, float, T>;
-template <class T> inline Wider<T> number(T x) { return Wider<T>(x); }
-
-// Elements of a block. clang makes straight code of one vector, and a loop of several.
-#if defined(__clang__)
-template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : kIsHalf<T> ? 32 : kLanes<T>;
-#else
-template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : 64 / int(sizeof(T));
-#endif
 constexpr int kBytes = 32;
 // Where a result or condition is one byte wide, enough elements to fill a vector of those.
 template <class Narrow, class T>
@@ -72,28 +61,6 @@ template <int W, class T> inline void pad(T* block, const T* x, int step, int n)
   }
 }
 
-// N elements as numbers one can compute with: x itself, or a converted copy that stays in registers.
-template <int N, class T>
-[[gnu::always_inline]] inline const Wider<T>* load_block(const T* x, [[maybe_unused]] Wider<T>* room) {
-  if constexpr (kIsHalf<T>) {
-    widen_block<N>(room, x);
-    return room;
-  } else {
-    return x;
-  }
-}
-// out[j] = f(j) for j < N, rounded where R is one of the 16-bit floats.
-template <int N, class R, class G> [[gnu::always_inline]] inline void store_block(R* out, G f) {
-  if constexpr (kIsHalf<R>) {
-    alignas(64) float room[N];
-    GT_VECTOR_LOOP
-    for (int j = 0; j < N; ++j) room[j] = f(j);
-    narrow_block<N>(out, room);
-  } else {
-    GT_VECTOR_LOOP
-    for (int j = 0; j < N; ++j) out[j] = R(f(j));
-  }
-}
 // Whether what does not fill a block is done one by one. Conversions of 16-bit floats are not worth that.
 template <class T> constexpr bool one_by_one(Way way) { return way == Way::Cheap && !kIsHalf<T>; }
 
@@ -106,13 +73,13 @@ template <int N, class R, class G> [[gnu::always_inline]] inline void store_lane
   constexpr int L = kLanes<float>;
   if constexpr (kIsHalf<R>) {
     alignas(64) float room[N];
-    for (int j = 0; j < N; j += L) store(room + j, f(j).v);
+    for (int j = 0; j < N; j += L) f(j).store(room + j);
     narrow_block<N>(out, room);
   } else {
-    for (int j = 0; j < N; j += L) store(out + j, f(j).v);
+    for (int j = 0; j < N; j += L) f(j).store(out + j);
   }
 }
-[[gnu::always_inline]] inline math::Floats lanes_at(const float* x) { return math::Floats(load(x)); }
+[[gnu::always_inline]] inline math::Floats lanes_at(const float* x) { return math::Floats::load(x); }
 
 // Whether there are arguments that a function's vector code is not made for: a block with one of them is done
 // one by one, with the same result for the others.
@@ -126,7 +93,7 @@ template <int N, class F, class T> [[gnu::always_inline]] inline bool any_far(co
   if constexpr (std::is_same_v<T, float> && N % kLanes<float> == 0) {
     // The largest says it. A NaN does not get there, and what is near has code for it.
     math::Floats most = 0;
-    for (int j = 0; j < N; j += kLanes<float>) most = math::at_least(math::size_of(lanes_at(x + j)), most);
+    for (int j = 0; j < N; j += kLanes<float>) most = math::at_least(most, math::size_of(lanes_at(x + j)));
     return math::any(F::is_far(most));
   } else {
     int far = 0;
@@ -143,13 +110,13 @@ template <int W, Way way, class R, class T, class F>
   if constexpr (kFloatRegisters<T, way>)
     store_lanes<W>(out, [&](int j) { return f(lanes_at(p + j)); });
   else
-    store_block<W>(out, [&](int j) { return f(p[j]); });
+    store_block<W>(out, f, p);
 }
 
 // A block of doubles through F. Nothing is called on the way but what the functions say is rare.
 template <class F, int N, class... X> [[gnu::flatten]] inline void by_register(double* out, const X*... x) {
   constexpr int L = math::kDoubles;
-  GT_EACH(j, N / L) math::store_doubles(out + j * L, F{}(math::load_doubles<math::kRegisters>(x + j * L)...));
+  GT_EACH(j, N / L) F{}(math::Doubles<math::kRegisters>::load(x + j * L)...).store(out + j * L);
 }
 
 template <class F, class R, class A, Way way>
@@ -237,7 +204,7 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
     else if constexpr (kFloatRegisters<A, way>)
       store_lanes<W>(o, [=](int j) { return F{}(lanes_at(p + j), lanes_at(q + j)); });
     else
-      store_block<W>(o, [=](int j) { return F{}(p[j], q[j]); });
+      store_block<W>(o, F{}, p, q);
   };
   if (way == Way::Cheap && n == 1) {
     out[0] = R(F{}(number(a[0]), number(b[0])));
@@ -305,11 +272,7 @@ void map3(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
     const C* z = sc ? c : splat<W>(rc, c[0]);
     const int dx = sa * W, dy = sb * W, dz = sc * W;
     GT_TWO_AT_ONCE
-    for (; i + W <= n; i += W, x += dx, y += dy, z += dz) {
-      R* o = out + i;
-      GT_VECTOR_LOOP
-      for (int j = 0; j < W; ++j) o[j] = R(F{}(x[j], y[j], z[j]));
-    }
+    for (; i + W <= n; i += W, x += dx, y += dy, z += dz) store_block<W>(out + i, F{}, x, y, z);
   }
   a += i * sa, b += i * sb, c += i * sc;
   for (; i < n; ++i, a += sa, b += sb, c += sc) {

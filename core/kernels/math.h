@@ -17,8 +17,8 @@
 #include "double_trig.h"
 #include "explog.h"
 #include "hyperbolic.h"
-#include "lanes.h"
 #include "power.h"
+#include "registers.h"
 #include "tanherf.h"
 #include "trig.h"
 
@@ -37,13 +37,13 @@ GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
 #undef GT_REAL1
 #undef GT_REAL2
 
-inline Floats sqrt(Floats x) { return square_root(x); }
-inline Floats fabs(Floats x) { return size_of(x); }
-// One double goes through the register as well.
+template <class T, int N> GT_INLINE Several<T, N> sqrt(Several<T, N> x) { return square_root(x); }
+template <class T, int N> GT_INLINE Several<T, N> fabs(Several<T, N> x) { return size_of(x); }
+// A single double goes through a register as well.
 #define GT_LANE1(name) \
-  inline double name(double x) { return name(all<1>(x))[0]; }
+  inline double name(double x) { return name(Doubles<1>(x))[0]; }
 #define GT_LANE2(name) \
-  inline double name(double x, double y) { return name(all<1>(x), all<1>(y))[0]; }
+  inline double name(double x, double y) { return name(Doubles<1>(x), Doubles<1>(y))[0]; }
 // clang-format off
 GT_LANE1(exp) GT_LANE1(expm1) GT_LANE1(sinh) GT_LANE1(cosh) GT_LANE1(tanh) GT_LANE1(exp_half_square)
 GT_LANE1(log) GT_LANE1(log1p) GT_LANE1(asinh) GT_LANE1(acosh) GT_LANE1(atanh)
@@ -105,26 +105,19 @@ template <class T> inline T sigmoid(T x) {
   else
     return 1 / (1 + exp(-x));
 }
-template <Real X> inline X softplus(X x) {
+template <OfFloat X> inline X softplus(X x) {
   const X y = log1p_unit(exp_negative(-size_of(x)));
-  return pick(x > X(0), x + y, y);
+  return pick(x > 0, x + y, y);
 }
 template <int N> GT_INLINE Doubles<N> softplus(Doubles<N> x) {
   return at_least(x, 0) + log1p(exp(-size_of(x)));
 }
-inline double softplus(double x) { return softplus(all<1>(x))[0]; }
+inline double softplus(double x) { return softplus(Doubles<1>(x))[0]; }
 
-// What formulas of numbers need to be formulas of registers too: the type of their constants, choices.
-template <class T> struct NumberOf { using Type = T; };
-template <> struct NumberOf<Floats> { using Type = float; };
-template <int N> struct NumberOf<Doubles<N>> { using Type = double; };
-template <class T> using NumberIn = typename NumberOf<T>::Type;
-template <int N> GT_INLINE Doubles<N> fabs(Doubles<N> x) { return size_of(x); }
-// x y, and 0 for any y where x is 0.
+// x y, but 0 for any y if x is 0.
 template <class T> GT_INLINE T product_from_0(T x, T y) { return is_zero(x) ? T(0) : mul(x, y); }
-GT_INLINE Floats product_from_0(Floats x, Floats y) { return pick(x == 0, 0, x * y); }
-template <int N> GT_INLINE Doubles<N> product_from_0(Doubles<N> x, Doubles<N> y) {
-  return pick(x == 0, 0.0, x * y);
+template <class T, int N> GT_INLINE Several<T, N> product_from_0(Several<T, N> x, Several<T, N> y) {
+  return pick(x == 0, 0, x * y);
 }
 
 }  // namespace gt::math

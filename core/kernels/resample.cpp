@@ -1,6 +1,7 @@
 // Resizing images: sums of a few neighbouring rows, and of a few neighbouring pixels of a row,
 // with weights from two band matrices.
 #include "all.h"
+#include "conv_vector.h"
 #include "resample.h"
 
 namespace gt {
@@ -26,12 +27,15 @@ template <class T> struct Resampler {
     const T* p = line(0);
     GT_VECTOR_LOOP
     for (int i = 0; i < W; ++i) s[i] = weights[0] * p[i];
-#pragma GCC unroll 4
-    for (int t = 1; t < (Taps ? Taps : taps); ++t) {
-      p = line(t);
+    auto add = [&](int t) {
+      const T* q = line(t);
       GT_VECTOR_LOOP
-      for (int i = 0; i < W; ++i) s[i] += weights[t] * p[i];
-    }
+      for (int i = 0; i < W; ++i) s[i] += weights[t] * q[i];
+    };
+    if constexpr (Taps == 0)
+      for (int t = 1; t < taps; ++t) add(t);
+    else
+      GT_EACH(t, Taps - 1) add(t + 1);
     GT_VECTOR_LOOP
     for (int i = 0; i < W; ++i) out[i] = s[i];
   }

@@ -24,8 +24,8 @@ template <class T> [[gnu::always_inline]] inline V<T> same_in_all(T x) { return 
 
 template <class T> [[gnu::always_inline]] inline T exp_of(T x) { return math::exp(x); }
 template <class T> [[gnu::always_inline]] inline V<T> exp_of(V<T> x) {
-  if constexpr (std::is_same_v<T, float>) return math::exp(math::Floats(x)).v;
-  if constexpr (std::is_same_v<T, double>) return math::exp(math::Doubles<1>{{x}}).at[0];
+  if constexpr (std::is_same_v<T, float>) return math::exp(math::Floats(x)).at[0];
+  if constexpr (std::is_same_v<T, double>) return math::exp(math::Doubles<1>(x)).at[0];
   alignas(64) T y[kLanes<T>];
   store(y, x);
   GT_VECTOR_LOOP
@@ -197,10 +197,9 @@ template <class S> void log_softmax(S* out, const S* x, int64_t rows, int64_t n)
   T largest[kSoftmaxBlock], sum[kSoftmaxBlock];
   exp_sums(x, rows, n, largest, sum);
   if constexpr (std::is_same_v<T, double>) {
-    constexpr int L = math::kInRegister;
+    constexpr int L = kLanes<double>;
     for (int64_t r = rows; r % L; ++r) sum[r] = 1;
-    for (int64_t r = 0; r < rows; r += L)
-      math::store_doubles(sum + r, math::log(math::load_doubles<1>(sum + r)));
+    for (int64_t r = 0; r < rows; r += L) math::log(math::Doubles<1>::load(sum + r)).store(sum + r);
   } else {
     GT_VECTOR_LOOP
     for (int64_t r = 0; r < rows; ++r) sum[r] = math::log(sum[r]);

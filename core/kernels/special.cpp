@@ -10,13 +10,13 @@ namespace gt {
 namespace {
 
 // Giles 2010, "Approximating the erfinv function": two polynomials in w = -log(1 - x^2).
-template <math::Real X> GT_INLINE X erfinv(X x) {
+template <math::OfFloat X> GT_INLINE X erfinv(X x) {
   const X w = -math::log((1 - x) * (1 + x)), u = w - 2.5f, v = math::square_root(w) - 3;
   const X p = math::horner(u, 1.50140941f, 0.246640727f, -0.00417768164f, -0.00125372503f, 0.00021858087f,
                            -4.39150654e-06f, -3.5233877e-06f, 3.43273939e-07f, 2.81022636e-08f);
   const X q = math::horner(v, 2.83297682f, 1.00167406f, 0.00943887047f, -0.0076224613f, 0.00573950773f,
                            -0.00367342844f, 0.00134934322f, 0.000100950558f, -0.000200214257f);
-  return math::pick(math::size_of(x) == X(1), x * INFINITY, math::pick(w < X(5), p, q) * x);
+  return math::pick(math::size_of(x) == 1, x * INFINITY, math::pick(w < 5, p, q) * x);
 }
 
 // Wichura 1988, algorithm AS 241: the quantile of the normal distribution at a distance q from the middle,

@@ -1,6 +1,5 @@
-// Sine, cosine, tangent and their inverses of float without branches, to 2 units of the last place for every
-// float (tests/native/float_check.cpp). The coefficients are those of least largest relative error
-// (tools/fit_kernels.py).
+// Sine, cosine, tangent and their inverses of float without branches, within 2 ulps for every float
+// (tests/native/float_check.cpp). The polynomials are minimax in relative error (tools/fit_float.py).
 #pragma once
 #include "explog.h"
 
@@ -8,15 +7,15 @@ namespace gt::math {
 
 // ---- sine, cosine, tangent -----------------------------------------------------------------
 
-// Beyond this, the multiple of pi to subtract has too many digits for `remainder`: far_sin and the others
-// follow.
+// Beyond this, the multiple of pi has too many digits for less_multiple_of_pi: far_sin and the others are
+// used.
 constexpr float kFarFrom = 1e5f;
-template <Real X> GT_INLINE auto is_far(X x) { return size_of(x) > X(kFarFrom); }
+template <OfFloat X> GT_INLINE auto is_far(X x) { return size_of(x) > kFarFrom; }
 
-// x - k pi, where pi is the sum of three floats (Cody and Waite 1980, chapter 8). The first product is
-// subtracted exactly, since k is near x / pi; the others are rounded once. Without an instruction for that,
-// products of the 17 bits of k with 34 of pi are exact in double.
-template <Real X> GT_INLINE X less_multiple_of_pi(X x, X k) {
+// x - k pi, with pi as the sum of three floats (Cody and Waite 1980, chapter 8). The first subtraction is
+// exact, since k is near x / pi; the others are rounded once. Without FMA it is computed in double, where
+// products of the 17 bits of k with 34 bits of pi are exact.
+template <OfFloat X> GT_INLINE X less_multiple_of_pi(X x, X k) {
 #if GT_HAS_FMA
   return fused(k, 0x1.ee59dap-49f, fused(k, 0x1.777a5cp-24f, fused_from(k, 0x1.921fb6p+1f, x)));
 #else
@@ -24,10 +23,10 @@ template <Real X> GT_INLINE X less_multiple_of_pi(X x, X k) {
   return narrowed((widened(x) - wide * 0x1.921fb544p+1) - wide * 0x1.0b4611a626331p-33);
 #endif
 }
-template <Real X> GT_INLINE X less_multiple_of_half_pi(X x, X k, X& lost) {
+template <OfFloat X> GT_INLINE X less_multiple_of_half_pi(X x, X k, X& lost) {
 #if GT_HAS_FMA
   const X first = fused_from(k, 0x1.921fb6p+0f, x), second = k * 0x1.777a5cp-25f, r = first + second;
-  // Where the second is the larger one, their sum is either exact or its rounding is not seen here.
+  // If `second` is the larger one, their sum is either exact or its rounding error does not matter here.
   lost = ((first - r) + second) + fused(k, 0x1.ee59dap-50f, fused_less(k, 0x1.777a5cp-25f, second));
   return r;
 #else
@@ -38,8 +37,8 @@ template <Real X> GT_INLINE X less_multiple_of_half_pi(X x, X k, X& lost) {
   return r;
 #endif
 }
-// sin(r) for |r| <= pi / 2. What rounding loses of r^2, or of r^3, counts.
-template <Real X> GT_INLINE X sin_reduced(X r) {
+// sin(r) for |r| <= pi / 2. The rounding error of r^2, or of r^3, is compensated.
+template <OfFloat X> GT_INLINE X sin_reduced(X r) {
   const X q = r * r, p = horner(q, -1.666665971e-01f, 8.333062753e-03f, -1.980934612e-04f, 2.605182090e-06f);
 #if GT_HAS_FMA
   return fused(fused(p, q, p * fused_less(r, r, q)), r, r);
@@ -48,23 +47,23 @@ template <Real X> GT_INLINE X sin_reduced(X r) {
   return r + p * narrowed(wide * wide * wide);
 #endif
 }
-// Of |x| <= kFarFrom: (-1)^k sin(x - k pi), where adding 1.5 * 2^23 rounds to a whole k and leaves it in the
+// For |x| <= kFarFrom: (-1)^k sin(x - k pi). Adding 1.5 * 2^23 rounds to an integer k, which is then in the
 // low bits.
-template <Real X> GT_INLINE X near_sin(X x) {
+template <OfFloat X> GT_INLINE X near_sin(X x) {
   const X shifted = fused(x, 0.318309886f, 0x1.8p23f), k = shifted - 0x1.8p23f;
   const X s = sin_reduced(less_multiple_of_pi(x, k));
-  return pick(x == X(0), x, from_bits(bits_of(s) ^ (bits_of(shifted) << 31)));
+  return pick(x == 0, x, negated_if(s, bits_of(shifted)));
 }
 // The same with k + 1/2: cos(x) = sin(x + pi / 2).
-template <Real X> GT_INLINE X near_cos(X x) {
+template <OfFloat X> GT_INLINE X near_cos(X x) {
   const X y = size_of(x), shifted = fused(y, 0.318309886f, 0.5f) + 0x1.8p23f,
           k = (shifted - 0x1.8p23f) - 0.5f;
   const X s = sin_reduced(less_multiple_of_pi(y, k));
-  return from_bits(bits_of(s) ^ (bits_of(shifted) << 31));
+  return negated_if(s, bits_of(shifted));
 }
-// tan(r + lost) for |r| <= pi / 4 is r + u / d, polynomials of r^2 (and r); -1 over it is -d / (r d + u).
-// `lost` counts up to twice there, and 1 to 1.36 times here.
-template <Real X> GT_INLINE X tan_reduced(X r, X lost, BitsOf<X> k) {
+// tan(r + lost) for |r| <= pi / 4 is r + u / d with polynomials u and d; its negative reciprocal is
+// -d / (r d + u). As a term of u, `lost` is multiplied by 1 to 1.36; the derivative, 1 to 2, would be exact.
+template <OfFloat X> GT_INLINE X tan_reduced(X r, X lost, BitsOf<X> k) {
   const X q = r * r;
   const X d = fused(fused(q, 1.597187668e-2f, -4.446910024e-1f), q, 1);
   const X u = fused(fused(q, -1.489698514e-2f, 3.333333433e-1f), q * r, lost);
@@ -73,19 +72,19 @@ template <Real X> GT_INLINE X tan_reduced(X r, X lost, BitsOf<X> k) {
 #else
   const X all = r + (r * (d - 1) + u);
 #endif
-  const auto even = (k & 1u) == BitsOf<X>(0u);
-  return pick(even, u, -d) / pick(even, d, all) + only_if(even, r);
+  const auto even = (k & 1) == 0;
+  return pick(even, u, -d) / pick(even, d, all) + pick(even, r, 0);
 }
-template <Real X> GT_INLINE X near_tan(X x) {
+template <OfFloat X> GT_INLINE X near_tan(X x) {
   const X shifted = fused(x, 0.636619772f, 0x1.8p23f), k = shifted - 0x1.8p23f;
   X lost;
   const X r = less_multiple_of_half_pi(x, k, lost);
-  return pick(x == X(0), x, tan_reduced(r, lost, bits_of(shifted)));
+  return pick(x == 0, x, tan_reduced(r, lost, bits_of(shifted)));
 }
 
-// x less the nearest multiple k of pi / 2 for any finite x (Payne and Hanek 1983): x is a whole number of 24
-// bits times 2^e, and of 2 / pi only the 96 bits matter that neither make a multiple of 4 nor vanish beside
-// the result.
+// x - k pi / 2 for the nearest k and any finite x (Payne and Hanek 1983): x is an integer of 24 bits times
+// 2^e, and only 96 bits of 2 / pi matter; those before them contribute multiples of 4, those after them
+// nothing that the result shows.
 inline double far_remainder(float x, uint32_t& k) {
   constexpr uint32_t two_over_pi[] = {0,           0,           0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
                                       0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
@@ -134,61 +133,61 @@ inline float tan(float x) { return is_far(x) ? far_tan(x) : near_tan(x); }
 // ---- their inverses ------------------------------------------------------------------------
 
 // (asin(s) - s) / s for z = s^2 <= 1/4.
-template <Real X> GT_INLINE X asin_rest(X z) {
-  return z * by_halves(z, z * z, 1.666675210e-01f, 7.495297492e-02f, 4.547037557e-02f, 2.417952195e-02f,
-                       4.216629639e-02f);
+template <OfFloat X> GT_INLINE X asin_rest(X z) {
+  return z * polynomial(z, 1.666675210e-01f, 7.495297492e-02f, 4.547037557e-02f, 2.417952195e-02f,
+                        4.216629639e-02f);
 }
-// Above 1/2: asin(y) = pi / 2 - 2 asin(sqrt((1 - y) / 2)). The square root of what is negative makes NaN
-// beyond 1.
-template <Real X> GT_INLINE X asin(X x) {
+// Above 1/2: asin(y) = pi / 2 - 2 asin(sqrt((1 - y) / 2)). Beyond 1 the square root of a negative number
+// gives NaN.
+template <OfFloat X> GT_INLINE X asin(X x) {
   const X y = size_of(x), z_outer = fused_from(y, 0.5f, 0.5f);
-  const auto inner = y < X(0.5f);
+  const auto inner = y < 0.5f;
   const X z = pick(inner, y * y, z_outer), s = pick(inner, y, square_root(z_outer));
   const X rest = asin_rest(z);
   const X low = fused(rest, s, s);
   const X high = fused_from(s, 2, 0x1.921fb6p+0f) + fused_from(rest * s, 2, -0x1.777a5cp-25f);
   return with_sign_of(x, pick(inner, low, high));
 }
-template <Real X> GT_INLINE X acos(X x) {
+template <OfFloat X> GT_INLINE X acos(X x) {
   const X y = size_of(x), z_outer = fused_from(y, 0.5f, 0.5f);
-  const auto inner = y < X(0.5f);
+  const auto inner = y < 0.5f;
   const X z = pick(inner, y * y, z_outer), s = pick(inner, x, square_root(z_outer));
   const X rest = asin_rest(z) * s;
   const X middle = (0x1.921fb6p+0f - s) - (rest + 0x1.777a5cp-25f);
   const X low = fused_from(s, 2, 0x1.921fb6p+1f) - fused(rest, 2, 0x1.777a5cp-24f);
-  return pick(inner, middle, pick(x < X(0), low, 2 * (rest + s)));
+  return pick(inner, middle, pick(x < 0, low, 2 * (rest + s)));
 }
 
 // (atan(r) - r) / r for q = r^2 <= 1.
-template <Real X> GT_INLINE X atan_rest(X q) {
+template <OfFloat X> GT_INLINE X atan_rest(X q) {
   const X low = horner(q, -3.333315253e-01f, 1.999377310e-01f, -1.421105564e-01f, 1.066600457e-01f);
   const X high = horner(q, -7.552213967e-02f, 4.321185872e-02f, -1.636792719e-02f, 2.920691855e-03f),
           square = q * q;
   return q * fused(high, square * square, low);
 }
 // Above 1: pi / 2 - atan(1 / x).
-template <Real X> GT_INLINE X atan(X x) {
+template <OfFloat X> GT_INLINE X atan(X x) {
   const X y = size_of(x);
-  const auto outer = y > X(1);
-  const X r = pick(outer, -1 / y, y), rest = fused(atan_rest(r * r), r, only_if(outer, X(-0x1.777a5cp-25f)));
-  return with_sign_of(x, (only_if(outer, X(0x1.921fb6p+0f)) + r) + rest);
+  const auto outer = y > 1;
+  const X r = pick(outer, -1 / y, y), rest = fused(atan_rest(r * r), r, pick(outer, X(-0x1.777a5cp-25f), 0));
+  return with_sign_of(x, (pick(outer, X(0x1.921fb6p+0f), 0) + r) + rest);
 }
-// The angle's size is a + b r', with r the smaller of |x| and |y| over the larger. As C99 has it, zeros and
-// infinities have directions too.
-template <Real X> GT_INLINE X atan2(X y, X x) {
+// base + atan(r) with its sign, for the quotient r of the smaller and the larger of |x| and |y|. Zeros and
+// infinities have directions as in C99.
+template <OfFloat X> GT_INLINE X atan2(X y, X x) {
   const X ax = size_of(x), ay = size_of(y);
   const auto steep = ay > ax;
-  const BitsOf<X> left = signed_shift(bits_of(x), 31);  // all ones, or 0
+  const BitsOf<X> left = bits_of(signed_of(bits_of(x)) >> 31);  // all ones, or 0
   const X top = pick(steep, ax, ay), bottom = pick(steep, ay, ax);
   X r = top / bottom;
-  r = pick(bottom == X(0), X(0), r);
-  r = pick(top == X(__builtin_inff()), X(1), r);
+  r = pick(bottom == 0, 0, r);
+  r = pick(top == __builtin_inff(), 1, r);
   // Steep: pi / 2 -+ atan(r); else to the left pi - atan(r), to the right atan(r).
-  const X other = from_bits(left & bits_of(X(0x1.921fb6p+1f)));
-  const X other_low = from_bits(left & bits_of(X(-0x1.777a5cp-24f)));
+  const X other = of_bits(left & bits_of(X(0x1.921fb6p+1f)));
+  const X other_low = of_bits(left & bits_of(X(-0x1.777a5cp-24f)));
   const X base = pick(steep, X(0x1.921fb6p+0f), other), low = pick(steep, X(-0x1.777a5cp-25f), other_low);
   const X turned = pick(steep, -r, r);
-  const X part = from_bits(bits_of(turned) ^ (left & 0x80000000u));
+  const X part = of_bits(bits_of(turned) ^ sign_bit(x));
   const X out = (base + part) + fused(atan_rest(r * r), part, low);
   return pick((ax != ax) | (ay != ay), X(__builtin_nanf("")), with_sign_of(y, size_of(out)));
 }

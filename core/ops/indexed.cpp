@@ -1,4 +1,4 @@
-// Gathering along an axis, and the transposes: gather, take_along and the ops that add back.
+// Gathering along an axis: gather, take_along, and their transposes, which add to the places that were read.
 #include <cstring>
 
 #include "indices.h"

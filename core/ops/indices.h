@@ -81,7 +81,7 @@ class RowLoop {
   RowLoop(Dtype t, Combine how) : width_(dtype_size(t)) {
     constexpr const char* names[] = {"copy", "add", "sub", "maximum", "minimum", "mul", "div"};
     short_ = visit(t, [&](auto x) { return pick<decltype(x)>(how); });
-    // Division by zero is for the caller to refuse, and only floats divide alike everywhere.
+    // The caller rejects division by zero; only floats are divided here, in the same way on every processor.
     if (how != Combine::Update && !(how == Combine::Div && !is_differentiable(t)))
       if (const Elementwise* e = find_elementwise(names[int(how)])) long_ = e->loop[int(t)];
     copies_ = how == Combine::Update;

@@ -1,6 +1,6 @@
 // Spectral decompositions: singular values, eigenvalues of self-adjoint and of general matrices, and the
-// pseudo-inverse, which is computed from singular values. Vectors are determined up to a sign, or a phase:
-// ours have a positive component where they are largest, whatever LAPACK's kernels do.
+// pseudo-inverse, which is computed from singular values. Vectors are determined up to a sign or phase: ours
+// is the one for which the largest component is positive, whatever LAPACK returns.
 #include <algorithm>
 
 #include "../lapack.h"

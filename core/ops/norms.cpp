@@ -48,7 +48,7 @@ struct Fold {
 };
 
 // Calls f(first row, rows, sums, dots) over blocks of rows of a matrix: f fills two numbers a column.
-// join(column, rows, sum, dot) then gets what each block (or fold of it) found, in order.
+// join(column, rows, sum, dot) then gets the results of each block (or fold of it), in order.
 template <class F, class J> void each_block(int64_t rows, int64_t columns, F&& f, J&& join) {
   const int64_t block = std::max<int64_t>(kNarrow, kChunk / std::max<int64_t>(columns, 1)),
                 blocks = (rows + block - 1) / block;

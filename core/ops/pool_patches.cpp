@@ -1,4 +1,4 @@
-// The windows of x written out next to each other, and the transpose: adding them up again.
+// The windows of x as patches next to each other, and the transpose, which adds them up.
 #include <algorithm>
 #include <cstring>
 

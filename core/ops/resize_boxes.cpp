@@ -1,4 +1,5 @@
-// sample_grid: images at the points of grids, one for each box (crop_and_resize), and its transpose.
+// sample_grid: values of images at the points of grids, one grid for each box (crop_and_resize), and its
+// transpose.
 #include <cmath>
 #include <vector>
 

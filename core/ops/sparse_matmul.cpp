@@ -1,5 +1,5 @@
-// Products of a sparse matrix, given by the places and values of its elements, and a dense one; and their
-// transpose, the dot products of the rows that the elements name.
+// Products of a sparse matrix, given by the places and values of its elements, with a dense one; and, for
+// their gradients, dot products of the rows at these places.
 #include <atomic>
 #include <climits>
 #include <vector>
@@ -45,7 +45,7 @@ Tensor cast_to(Dtype t, const Tensor& x) {
 // ---- places ----
 
 // Throws on places outside of a matrix; returns whether they are in the order of their rows.
-bool look_at(const int64_t* p, int64_t n, const int64_t (&limit)[2]) {
+bool check_places(const int64_t* p, int64_t n, const int64_t (&limit)[2]) {
   bool outside = false, back = false;  // no branch: this loop runs over every element
   const uint64_t rows = uint64_t(limit[0]), columns = uint64_t(limit[1]);
   int64_t before = 0;
@@ -73,7 +73,7 @@ bool look_at(const int64_t* p, int64_t n, const int64_t (&limit)[2]) {
 void by_rows(const Tensor& places, const int64_t (&limit)[2], bool transpose, int64_t* starts,
              int32_t* columns, std::vector<int64_t>& order) {
   const int64_t *p = places.as<int64_t>(), n = places.shape[0], rows = limit[transpose];
-  const bool sorted = look_at(p, n, limit) && !transpose;
+  const bool sorted = check_places(p, n, limit) && !transpose;
   std::fill_n(starts, rows + 1, 0);
   if (sorted) {
     for (int64_t e = 0; e < n; ++e) {
@@ -208,7 +208,7 @@ void run_dots(const Call& c, Outs& outs) {
   const Tensor places = cast_to(Dtype::I64, c[0]);
   const int64_t* p = places.as<int64_t>();
   const int64_t limit[2] = {x.shape[0], y.shape[0]}, width = x.shape[1];
-  look_at(p, out.numel, limit);
+  check_places(p, out.numel, limit);
   const SparseLoops& loops = kernels().sparse[int(x.dtype)];
   each_chunk(out.numel, grain_rows(width + 8, 1 << 16), [&](int64_t begin, int64_t end) {
     loops.dots(p, x.data, y.data, sums.data, width, begin, end);

@@ -1,6 +1,5 @@
-// The backward pass: walks the recorded graph from the targets, youngest record first, and lets
-// the rule of each op carry the cotangent on. A pass whose structure was seen before runs as a
-// program instead.
+// The backward pass: walks the recorded graph from the targets, latest record first, and applies the rule of
+// each op to its cotangents. A pass whose structure was seen before runs as a program instead.
 #include "device.h"
 #include "backward.h"
 #include "lending.h"
@@ -13,7 +12,7 @@ namespace gt {
 
 namespace {
 
-// Of a tensor or a variable, which may have another one soon.
+// The value of a tensor or, at this moment, of a variable.
 Tensor value_of(PyObject* o) { return is_tensor(o) ? as_tensor(o)->value : gt::value_of(as_variable(o)); }
 
 // Ones: the cotangent of a target when none is given.
@@ -28,15 +27,15 @@ Ref<> ones(PyObject* like) {
   return Ref<>(reinterpret_cast<PyObject*>(t.release()));
 }
 
-// The same as a part of a graph.
+// The same, as a call in a graph.
 Ref<> symbolic_ones(PyObject* graph, PyObject* like) {
   return Ref<>(checked(PyObject_CallMethod(graph, "ones_like", "O", like)));
 }
 
-// A zero gradient as a tensor. It depends on the source, whatever order of derivative this is.
+// A zero gradient as a tensor. It depends on the source, so that it can be differentiated again.
 Ref<> zeros(PyObject* source) { return Ref<>(checked(call_unary(engine.zero, source))); }
 
-// What a target or source is to the graph.
+// A target or source, as a place in the recorded graph.
 struct End {
   PyObject* object;
   Node* node;
@@ -53,7 +52,7 @@ bool same(const End& a, const End& b) {
   return a.object == b.object || (a.node && a.node == b.node && a.output == b.output);
 }
 
-// The exception that is set, which is no longer.
+// Takes the exception that is set, and clears it.
 Ref<> caught() {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
@@ -93,7 +92,7 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
     Ref<> results(checked(PyList_New(Py_ssize_t(to.size()))));
     for (size_t i = 0; i < to.size(); ++i) {
       PyObject* g = pass.visit(to[i].node) ? pass.cotangent(to[i].node, to[i].output) : nullptr;
-      // A graph for others to use has no zeros that are not tensors.
+      // In a graph for other code, zeros are tensors.
       PyList_SET_ITEM(results.get(), Py_ssize_t(i),
                       !g                     ? Py_NewRef(Py_None)
                       : is_zero(g) && !lower ? zeros(to[i].object).release()
@@ -123,7 +122,7 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
   pass.forget_cotangents();
   note_compiled(c, ok);
   if (!ok) {
-    // An interrupt travels on. Of anything else Python is told: the rules can still be run one by one.
+    // Interrupts are rethrown. Other errors are reported to Python: the rules can still be run one by one.
     if (!PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError{};
     Ref<> error = caught();
     PyObject* ours = s.query.objects.empty() ? Py_True : Py_False;  // no user-defined rule
@@ -133,7 +132,7 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
 }
 
 std::vector<Ref<>> call_program(PyObject* program, Structure& s) {
-  // Other threads may run meanwhile: hold on to the values.
+  // Copied, because other threads may run meanwhile.
   std::vector<Tensor> held;
   held.reserve(s.inputs.size());
   for (const Tensor*& t : s.inputs) {
@@ -160,7 +159,7 @@ Ref<> input_tensors(const Structure& s) {
   return inputs;
 }
 
-// Under an active tape the pass is itself recorded, as one call of its graph.
+// Under an active tape the pass is itself recorded, as a single call of its graph.
 std::vector<Ref<>> call_followed(PyObject* function, const Structure& s) {
   Ref<> inputs = input_tensors(s);
   Ref<> results(checked(PyObject_CallOneArg(function, inputs.get())));
@@ -231,8 +230,8 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
   return true;
 }
 
-// A pass over more records than are compiled at once: part by part. What goes from one to the next are the
-// cotangents of the records that a part reads elsewhere.
+// A pass over more records than are compiled at once, part by part. A part passes on the cotangents of
+// records in later parts.
 void run_in_parts(Pass& pass) {
   for (size_t begin = 0, end; begin < pass.size(); begin = end) {
     end = pass.end_of_part(begin);
@@ -254,7 +253,7 @@ void run_in_parts(Pass& pass) {
     } else if (whole && run_compiled(part, from, to, cotangents.get(), gradients)) {
       for (size_t i = 0; i < to.size(); ++i) {
         const bool beyond = part.visit(to[i].node)->beyond;
-        if (!beyond)  // what came in from before is in it
+        if (!beyond)  // it includes what earlier parts have added
           pass.cotangent(*pass.visit(to[i].node), int(to[i].output)) = std::move(gradients[i]);
         else if (gradients[i])
           pass.add(to[i].node, to[i].output, std::move(gradients[i]));
@@ -266,7 +265,7 @@ void run_in_parts(Pass& pass) {
   }
 }
 
-// A pass from the targets to the sources, with everything it visits.
+// Collects and orders the records of a pass from the targets to the sources.
 void prepare(Pass& pass, Tape* tape, std::vector<End>& from, std::vector<End>& to, PyObject* targets,
              PyObject* sources) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(targets); ++i)
@@ -289,8 +288,8 @@ std::pair<uint64_t, std::string> stepping() {
   return {n->seq, n->op ? n->op->name : n->closure ? "custom gradient" : ""};
 }
 
-// The pass as a graph: its function, whose last inputs are a cotangent for each target, and the
-// other inputs. None when the pass cannot be described.
+// The pass as a graph: its function, whose last inputs are a cotangent for each target, and the other inputs.
+// None if the pass cannot be described.
 Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
   std::vector<End> from, to;
   Pass pass(tape, size_t(PyList_GET_SIZE(targets)));
@@ -375,7 +374,7 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
   for (Py_ssize_t s = 0; s < n_sources; ++s) {
     Ref<> g = std::move(gradients[s]);
     if (!pass.visit(to[s].node)) {
-      // A target that is the source itself has a gradient even when nothing was recorded.
+      // A target that is also the source has a gradient even if nothing was recorded.
       for (Py_ssize_t i = 0; i < n_targets; ++i)
         if (same(from[i], to[s])) {
           Ref<> c = cotangent(i);

@@ -1,4 +1,4 @@
-// Which of many boxes to keep: the best ones, without those that overlap a better one.
+// Non-maximum suppression: of many boxes, keeps the best ones that overlap no better one.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,7 +9,7 @@
 namespace gt {
 namespace {
 
-// A float's bits in the order of the numbers; -0 and 0 are one.
+// The bits of a float as an integer with the same order; -0 and 0 are equal.
 uint32_t ordered(float x) {
   uint32_t bits;
   x += 0.0f;
@@ -17,7 +17,7 @@ uint32_t ordered(float x) {
   return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-// The boxes that are kept, side by side, so that one candidate is compared with several at a time.
+// The boxes that are kept, coordinate by coordinate, so that a candidate is compared with several at a time.
 struct Kept {
   static constexpr size_t kLanes = 16;
   std::vector<float> low[2], high[2], area;
@@ -31,8 +31,8 @@ struct Kept {
     for (int k = 0; k < 2; ++k) low[k][count] = lo[k], high[k][count] = hi[k];
     area[count++] = a;
   }
-  // Whether the intersection over the union with one of them is above the threshold. The youngest go first:
-  // they are the most likely.
+  // Whether the intersection over union with one of them is above the threshold. The latest are the most
+  // likely to overlap and are compared first.
   bool overlap(const float* lo, const float* hi, float a, float threshold) const {
     for (size_t block = (count + kLanes - 1) / kLanes; block-- > 0;) {
       const size_t at = block * kLanes;
@@ -65,8 +65,8 @@ struct Floats {
   size_t size() const { return size_t(view.len) / 4; }
 };
 
-// best_boxes(boxes, scores, most, threshold, least) -> the numbers of the boxes that are kept, int32. Boxes
-// are given by any two opposite corners; of equal scores the first comes first; scores must be above `least`.
+// best_boxes(boxes, scores, most, threshold, least) -> the indices of the boxes that are kept, int32. Boxes
+// are given by any two opposite corners; equal scores keep their order; scores must be above `least`.
 PyObject* best_boxes(PyObject*, PyObject* args) {
   PyObject *given, *with;
   long long most;
@@ -77,7 +77,7 @@ PyObject* best_boxes(PyObject*, PyObject* args) {
     const size_t n = scores.size();
     if (boxes.size() != 4 * n || n > 0xffffffffu)
       fail(Code::Value, "best_boxes: expected four numbers a box");
-    std::vector<uint64_t> queue;  // the score's bits, then the number, the smallest highest
+    std::vector<uint64_t> queue;  // the bits of the score, then the index, in which smaller ones rank higher
     for (size_t i = 0; i < n; ++i)
       if (scores.data()[i] > least) queue.push_back(uint64_t(ordered(scores.data()[i])) << 32 | uint32_t(~i));
     std::make_heap(queue.begin(), queue.end());
@@ -104,7 +104,7 @@ PyObject* best_boxes(PyObject*, PyObject* args) {
 
 PyMethodDef methods[] = {
     {"best_boxes", best_boxes, METH_VARARGS,
-     "The numbers of the best boxes, without those that overlap a better one."},
+     "The indices of the best boxes, without those that overlap a better one."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,5 +1,5 @@
-// `Composite`: a public function of Python over ops. It calls the function, unless the current trace wants to
-// know of the call itself, or an argument is of a class that takes calls over (a ragged tensor).
+// `Composite`: a public function written in Python with other ops. It calls the function, unless the current
+// trace records calls, or the class of an argument (a ragged tensor) handles them.
 #include "calls.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ PyObject* recorded_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* a
   return checked(op->many ? PySequence_Tuple(results.get()) : PySequence_GetItem(results.get(), 0));
 }
 
-// ---- classes that take calls over ---------------------------------------------------------
+// ---- classes that handle calls ------------------------------------------------------------
 
 namespace {
 
@@ -38,7 +38,7 @@ struct Taker {
   Shared<PyObject*> handler;  // (function, args, kwargs) -> result, or NotImplemented
   Taker* older;
 };
-Shared<Taker*> youngest_taker = nullptr;  // they stay
+Shared<Taker*> youngest_taker = nullptr;  // never freed
 Mutex takers_lock;
 
 // Whether one of the arguments, or of the items of lists among them, is of this class.
@@ -82,7 +82,7 @@ static PyObject* take_calls(PyObject*, PyObject* args) {
     Holding hold(takers_lock);
     for (Taker* taker = youngest_taker; taker; taker = taker->older)
       if (taker->type == reinterpret_cast<PyTypeObject*>(type)) {
-        taker->handler = Py_NewRef(handler);  // the one before stays: another thread may be calling it
+        taker->handler = Py_NewRef(handler);  // the old one stays: another thread may be calling it
         return Py_NewRef(Py_None);
       }
     youngest_taker =
@@ -144,7 +144,7 @@ void composite_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// As a method, of a class of the library.
+// Binds it as a method, when it is in a class of the library.
 PyObject* composite_get(PyObject* self, PyObject* instance, PyObject*) {
   return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
 }

@@ -1,4 +1,4 @@
-// The cache of compiled backward passes: bounded in entries and bytes, compared by structure and not only by
+// The cache of compiled backward passes: bounded in entries and bytes. Keys are compared in full, not only by
 // hash.
 #include "compiled.h"
 
@@ -7,31 +7,30 @@
 
 namespace gt {
 
-// GRADTAPE_COMPILE=0 turns compilation off; =always compiles what is seen for the first time,
-// for tests.
+// GRADTAPE_COMPILE=0 turns compilation off; =always, for tests, compiles a structure when it is first seen.
 static const std::string setting = std::getenv("GRADTAPE_COMPILE") ? std::getenv("GRADTAPE_COMPILE") : "";
 Shared<bool> compiling = setting != "0";
 static const int64_t first_needed = setting == "always" ? 1 : 2;
 
 constexpr size_t kMostStructures = 1024, kMostBytes = size_t(1) << 28;
-// What the graph and the program of a pass take for a record: 1.3 to 1.7 KB were measured.
+// Memory per record of the graph and program of a pass: measured 1.3 to 1.7 KB.
 constexpr size_t kBytesPerRecord = 1536;
-// To compile a pass takes about as long as to run it a hundred times by its rules. Short ones are compiled on
-// trust, because the wait is not noticed; long ones have to come back for every thousand of their records.
+// Compiling a pass takes about as long as running its rules a hundred times. A short pass is compiled when it
+// is first repeated, since nobody notices the wait; a long one must be seen once per thousand of its records.
 constexpr size_t kRecordsPerSighting = 1000;
 constexpr int64_t kBreakEven = 100;
-constexpr int64_t kPatience = 64;  // programs made for structures that did not come back
+constexpr int64_t kPatience = 64;  // programs compiled for structures that were never repeated
 
-// Never destroyed: its Python objects must not outlive the interpreter by a destructor at exit.
+// Never destroyed: a destructor at exit would release Python objects after the interpreter has ended.
 static auto& cache = *new KeyedCache<std::shared_ptr<Compiled>>;
 static int64_t hits = 0, programs = 0, failures = 0;
 static Shared<int64_t> wasted = 0;
 static size_t all_bytes = 0;  // of all entries
 
-// Everything here is for one thread at a time, and comparing keys runs Python code.
+// One thread at a time uses the cache; a Section, because comparing keys runs Python code.
 PyObject* compiled_lock = nullptr;
 
-// Counts what an entry keeps, and lets go of the oldest ones if that is too much.
+// Updates the size of an entry, and evicts the oldest ones if the total is too large.
 static void weigh(Compiled& c) {
   if (!c.remembered) return;
   all_bytes -= c.bytes;
@@ -46,7 +45,7 @@ static void weigh(Compiled& c) {
   }
 }
 
-Found remember(const Structure& s) {
+Lookup remember(const Structure& s) {
   Section here(compiled_lock);
   if (auto entry = cache.find(s.query)) {
     std::shared_ptr<Compiled> c = entry->value;
@@ -69,8 +68,8 @@ Found remember(const Structure& s) {
   return {c, nullptr};
 }
 
-// A structure is compiled when it is seen for the second time, unless it is long. A program that throws away
-// its programs (its structures keep changing) has to show each of them more often first.
+// A structure is compiled when it is seen for the second time, unless it is long. When compiled programs keep
+// being evicted unused (the structures keep changing), more repetitions are required.
 int64_t sightings_needed(size_t records) {
   if (!compiles()) return INT64_MAX;
   int64_t needed = first_needed;
@@ -112,7 +111,7 @@ CompileInfo compile_info() {
 
 void clear_compiled() {
   Section here(compiled_lock);
-  auto all = cache.take_all();  // let go of last: that may run any code
+  auto all = cache.take_all();  // freed last, since that may run any code
   for (auto& e : all) e->value->remembered = false;
   all_bytes = 0;
   hits = programs = failures = 0;

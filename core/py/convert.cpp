@@ -1,4 +1,4 @@
-// Python values on their way into the core: numbers, attributes of a call, index expressions.
+// Conversion of Python values for the core: numbers and lists, attributes of a call, index expressions.
 #include <algorithm>
 
 #include "calls.h"
@@ -45,8 +45,8 @@ static bool fits(long long v, Dtype t) {
   return bits == 64 || (v >= -(1ll << (bits - 1)) && v < (1ll << (bits - 1)));
 }
 
-// Lists of Python numbers, nested to a box: the usual literals. Null when there is anything else
-// in them, which is then left to Python.
+// Nested lists of Python numbers of equal lengths: the usual literals. Null if they contain anything else,
+// which is then converted in Python.
 class Literal {
  public:
   bool read(PyObject* given) {
@@ -144,7 +144,7 @@ Ref<TensorObject> to_tensor(PyObject* o, int dtype) {
     if (dtype < 0) dtype = int(Dtype::F32);
     if (is_differentiable(Dtype(dtype))) return scalar_of(PyFloat_AS_DOUBLE(o), Dtype(dtype));
   } else if (dtype >= 0 && is_held(Dtype(dtype))) {
-    // numbers are refused there, too
+    // where a number raises an error too
   } else if (PyLong_CheckExact(o)) {
     int overflow;
     long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
@@ -213,8 +213,7 @@ static bool integer(PyObject* o, int64_t& out) {
   return true;
 }
 
-// A float tensor among the integers of a list: TensorFlow packs such a list into one tensor of int32, and
-// casts.
+// A float tensor in a list of integers: TensorFlow packs such a list into one tensor and casts it to int32.
 static bool truncated(PyObject* o, int64_t& out) {
   if (!is_tensor(o) && !is_variable(o)) return false;
   Ref<TensorObject> x = to_tensor(o);
@@ -263,7 +262,7 @@ static bool integers(PyObject* o, std::vector<int64_t>& out) {
   return true;
 }
 
-// In the words of TensorFlow's ops, which differ.
+// The message of TensorFlow's op, which depends on the kind of parameter.
 static std::string out_of_range(ParamKind kind, int64_t axis, int rank) {
   const std::string at = std::to_string(axis), most = std::to_string(rank);
   if (kind == ParamKind::Axes)
@@ -284,7 +283,7 @@ static int64_t normal_axis(const OpObject* op, const Param& p, int64_t axis, int
 static void resolve_reshape(const OpObject* op, std::vector<int64_t>& dims, const Tensor& x) {
   int64_t known = 1, numel = x.numel;
   int free = -1;
-  // An empty batch still has a size for -1: [0, 28, 28] to [0, -1] is [0, 784].
+  // In an empty tensor, -1 is computed without the sizes 0: [0, 28, 28] to [0, -1] is [0, 784].
   bool empty = x.numel == 0 && std::find(dims.begin(), dims.end(), 0) != dims.end();
   if (empty) {
     numel = 1;
@@ -333,7 +332,7 @@ Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param
         list = Ref<>(checked(fixed_items(value, "")));
         if (PySequence_Fast_GET_SIZE(list.get()) == 1) value = PySequence_Fast_GET_ITEM(list.get(), 0);
       }
-      // None is the first axis for ops that have it as default (argmax).
+      // None means the first axis in ops that have it as default (argmax).
       if (!(value == Py_None && p.fallback == Py_None) && !integer(value, a.i))
         bad_attr(op, p, value, "an integer");
       a.i = normal_axis(op, p, a.i, kind == ParamKind::NewAxis ? rank + 1 : rank);
@@ -452,7 +451,7 @@ struct Region {
   }
 };
 
-// An index that the common path does not know (masks, arrays): left to Python.
+// Whether an index is of the common kinds; others (masks, arrays) are left to Python.
 bool is_plain(PyObject* k) {
   if (k == Py_None || k == Py_Ellipsis || PyLong_CheckExact(k)) return true;
   if (PySlice_Check(k)) {

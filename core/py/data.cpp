@@ -1,4 +1,4 @@
-// The one inner loop of tf.data that is native: shuffling a stream of row numbers through a buffer.
+// The only native loop of tf.data: shuffling a stream of row numbers through a buffer.
 #include <algorithm>
 
 #include "../ops/philox.h"
@@ -7,7 +7,7 @@
 namespace gt {
 namespace {
 
-// A buffer of Python's that is released with its scope.
+// A Python buffer, released at the end of its scope.
 struct View {
   Py_buffer view{};
   View(PyObject* o, int flags, const char* what) {
@@ -25,10 +25,10 @@ struct View {
 
 // shuffle_indices(buffer, cursor, incoming, key, high, last) -> the row numbers that leave the buffer.
 //
-// As TensorFlow does it, number for number: once the buffer is full, one of its elements is drawn,
-// leaves, and the oldest takes its place. `cursor` is (start, end, drawn): the buffer holds the elements
-// start to end of the stream, at their number modulo its size, after `drawn` draws. With `last` nothing
-// comes after `incoming`, and the buffer is emptied.
+// The same order as TensorFlow's: once the buffer is full, a random element leaves it and the oldest one
+// takes its place. `cursor` is (start, end, drawn): after `drawn` draws, the buffer holds the elements start
+// to end of the stream, at their number modulo its size. With `last`, `incoming` is the end of the stream,
+// and the buffer is emptied.
 PyObject* shuffle_indices(PyObject*, PyObject* args) {
   PyObject *buffer, *cursor, *incoming;
   long long key, high;
@@ -41,7 +41,7 @@ PyObject* shuffle_indices(PyObject*, PyObject* args) {
     if (room < 1 || c.size() != 3)
       fail(Code::Value, "shuffle_indices: expected a buffer with room and a cursor of three numbers");
     int64_t start = c.data()[0], end = c.data()[1], drawn = c.data()[2];
-    constexpr int64_t most = INT64_MAX / 4;  // no sum below comes near what can be counted
+    constexpr int64_t most = INT64_MAX / 4;  // no sum below overflows
     if (start < 0 || end < start || end - start > room || drawn < 0 || end > most || drawn > most)
       fail(Code::Value, "shuffle_indices: the cursor is wrong");
     int64_t count = end - start + n;

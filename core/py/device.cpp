@@ -1,4 +1,4 @@
-// Tensors and variables whose values are on a device, and what the XLA engine asks of them.
+// Tensors and variables whose values are on a device, and their functions for the XLA engine.
 #include "device.h"
 
 #include <cstring>
@@ -10,10 +10,10 @@ namespace gt {
 
 namespace {
 
-// What a buffer on a device owns.
+// The owner of a buffer on a device.
 struct OnDevice {
   PyObject* array;
-  Py_buffer host;  // of the copy that was fetched, or `obj` is nullptr
+  Py_buffer host;  // of the copy on the host; `obj` is nullptr if there is none
   Shape shape;
   Dtype dtype;
 };
@@ -36,7 +36,7 @@ Tensor from_array(PyObject* array, const Spec& spec) {
   return t;
 }
 
-// The array that has just this value; nullptr if the value is not on a device. Borrowed.
+// The array of this value; nullptr if it is not on a device. Borrowed.
 PyObject* array_of(const Tensor& t) {
   OnDevice* d = device_of(t);
   return d && d->array && d->dtype == t.dtype && d->shape == t.shape ? d->array : nullptr;
@@ -77,7 +77,7 @@ Ref<> array_for(PyObject* o) {
   return Ref<>::borrow(as_tensor(o)->device);
 }
 
-// device_arrays([tensor or variable]) -> list: the arrays with their values, None where there is none yet
+// device_arrays([tensor or variable]) -> list: their arrays, None where there is none yet
 PyObject* device_arrays(PyObject*, PyObject* list) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (!PyList_Check(list) && !PyTuple_Check(list)) fail(Code::Type, "device_arrays: expected a list");
@@ -93,8 +93,8 @@ PyObject* device_arrays(PyObject*, PyObject* list) {
   });
 }
 
-// put_on_device(tensor or variable, array): the value is on a device, too. A variable holds the array from
-// now on.
+// put_on_device(tensor or variable, array): keeps an array with the same value. It becomes the value of a
+// variable.
 PyObject* put_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (n != 2) fail(Code::Type, "put_on_device: expected (value, array)");
@@ -111,7 +111,7 @@ PyObject* put_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 PyObject** items_of(PyObject* list) { return reinterpret_cast<PyListObject*>(list)->ob_item; }
 
-// Gives variables new values, all at one moment.
+// Sets the values of variables, all at once.
 void set_values(PyObject* variables, PyObject* const* arrays) {
   const Py_ssize_t count = PyTuple_GET_SIZE(variables);
   std::vector<Tensor> values;
@@ -122,7 +122,7 @@ void set_values(PyObject* variables, PyObject* const* arrays) {
     if (!is_variable(v)) fail(Code::Type, "set_on_device: expected variables");
     values.push_back(from_array(arrays[i], as_variable(v)->value.spec()));
   }
-  // What they let go of is freed with `values`, after all of them have changed.
+  // The old values are freed with `values`, after all variables have changed.
   for (Py_ssize_t i = 0; i < count; ++i)
     exchange(as_variable(PyTuple_GET_ITEM(variables, i))->value, values[size_t(i)]);
 }
@@ -138,15 +138,15 @@ PyObject* set_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-// ---- runs that write over the arrays of variables -------------------------------------------------
+// ---- runs to which variables donate their arrays --------------------------------------------------
 
-// Variables whose arrays a run writes over, and where these are among its arguments.
-struct Given {
-  VariableObject* variable;  // whoever runs holds it
+// A variable whose array a run may overwrite, and the place of the array among its arguments.
+struct Donor {
+  VariableObject* variable;  // borrowed: the caller of the run has a reference
   Py_ssize_t at;
 };
 
-// Nobody else reads or changes the variables, from before the run until they have their new values.
+// Variables that are lent to a run, until they have their new values.
 struct Lent {
   std::vector<VariableObject*> variables;
   void end() {
@@ -156,52 +156,52 @@ struct Lent {
   ~Lent() { end(); }
 };
 
-// Calls a compiled function with arrays. Those of the variables are written over if the variables and `args`
-// alone hold them; of others there are copies. Nothing comes back if a variable has another value by now.
-Ref<> call_giving_up(PyObject* call, PyObject* args, const std::vector<Given>& given, Lent& lent) {
-  auto array_at = [&](const Given& g) { return items_of(args)[g.at]; };
-  auto is_held = [&](const Given& g) {  // by others
-    // Without the interpreter's lock nobody can tell.
+// Calls a compiled function with arrays. Donated arrays are overwritten if only the variable and `args` refer
+// to them, and copied if not. Returns null if a variable has another value by now.
+Ref<> call_donating(PyObject* call, PyObject* args, const std::vector<Donor>& donors, Lent& lent) {
+  auto array_at = [&](const Donor& g) { return items_of(args)[g.at]; };
+  auto is_held = [&](const Donor& g) {  // by something else
+    // Without the interpreter's lock reference counts are not reliable.
     return kFreeThreaded || g.variable->value.buffer->refs.load(std::memory_order_acquire) != 1 ||
            Py_REFCNT(array_at(g)) != 2;
   };
-  // (A value that is read is a reference more, which must be gone before they are counted.)
-  auto is_replaced = [&](const Given& g) { return array_of(value_of(g.variable)) != array_at(g); };
-  for (const Given& g : given)
+  // Not within is_held: value_of takes a reference, which would be counted.
+  auto is_replaced = [&](const Donor& g) { return array_of(value_of(g.variable)) != array_at(g); };
+  for (const Donor& g : donors)
     if (is_replaced(g)) return {};
-  std::vector<Ref<>> copies(given.size());
+  std::vector<Ref<>> copies(donors.size());
   const bool lends = may_lend();
-  for (size_t k = 0; k < given.size(); ++k)
-    if (!lends || is_held(given[k]))
-      copies[k] = Ref<>(checked(PyObject_CallMethod(array_at(given[k]), "copy", nullptr)));
-  // To wait and to copy is to let others run.
-  for (size_t k = 0; k < given.size(); ++k) {
-    const Given& g = given[k];
+  for (size_t k = 0; k < donors.size(); ++k)
+    if (!lends || is_held(donors[k]))
+      copies[k] = Ref<>(checked(PyObject_CallMethod(array_at(donors[k]), "copy", nullptr)));
+  // Other threads may have run during the copies.
+  for (size_t k = 0; k < donors.size(); ++k) {
+    const Donor& g = donors[k];
     if (g.variable->lent || is_replaced(g) || (!copies[k] && is_held(g))) return {};
   }
-  for (size_t k = 0; k < given.size(); ++k) {
+  for (size_t k = 0; k < donors.size(); ++k) {
     if (copies[k]) {
-      PyList_SetItem(args, given[k].at, copies[k].release());
+      PyList_SetItem(args, donors[k].at, copies[k].release());
       continue;
     }
     // The copy on the host may be the very memory that will be written over.
-    Tensor& value = given[k].variable->value;
+    Tensor& value = donors[k].variable->value;
     if (OnDevice* d = device_of(value); d->host.obj) PyBuffer_Release(&d->host);
     value.data = value.buffer->data = nullptr;
-    lend(given[k].variable);
-    lent.variables.push_back(given[k].variable);
+    lend(donors[k].variable);
+    lent.variables.push_back(donors[k].variable);
   }
   return Ref<>(checked(PyObject_Vectorcall(call, items_of(args), size_t(PyList_GET_SIZE(args)), nullptr)));
 }
 
-// call_on_device(call, [array], ((variable, at, from), ...)) -> what the function gives, a list. It may write
-// over the arrays of the variables, which are at these places among the arguments; their new values are at
-// those among the results. NotImplemented if a variable has another value by now.
+// call_on_device(call, [array], ((variable, at, from), ...)) -> the function's results, a list. It may
+// overwrite the arrays of the variables, which are the arguments number `at`; the new values are the results
+// number `from`. NotImplemented if a variable has another value by now.
 PyObject* call_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (n != 3 || !PyList_Check(args[1]) || !PyTuple_Check(args[2]))
       fail(Code::Type, "call_on_device: expected a function, a list of arrays and a tuple of variables");
-    std::vector<Given> given;
+    std::vector<Donor> donors;
     std::vector<Py_ssize_t> from;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args[2]); ++k) {
       PyObject* v;
@@ -209,28 +209,28 @@ PyObject* call_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
       if (!PyArg_ParseTuple(PyTuple_GET_ITEM(args[2], k), "Onn", &v, &at, &source)) throw PythonError{};
       if (is_tensor(v) || !is_variable(v) || at < 0 || at >= PyList_GET_SIZE(args[1]))
         fail(Code::Type, "call_on_device: expected a variable and the place of its array");
-      given.push_back({as_variable(v), at});
+      donors.push_back({as_variable(v), at});
       from.push_back(source);
     }
     Lent lent;
-    Ref<> outs = call_giving_up(args[0], args[1], given, lent);
+    Ref<> outs = call_donating(args[0], args[1], donors, lent);
     if (!outs) Py_RETURN_NOTIMPLEMENTED;
     if (!PyList_Check(outs.get())) fail(Code::Type, "call_on_device: expected a function that gives a list");
     std::vector<Tensor> values;
-    for (size_t k = 0; k < given.size(); ++k) {
+    for (size_t k = 0; k < donors.size(); ++k) {
       if (from[k] < 0 || from[k] >= PyList_GET_SIZE(outs.get()))
         fail(Code::Value, "call_on_device: there are fewer results");
       // Not by `value_of`: the variable is lent to this run, which would wait for itself.
       Spec spec;
       {
-        Holding hold(given[k].variable->lock);
-        spec = given[k].variable->value.spec();
+        Holding hold(donors[k].variable->lock);
+        spec = donors[k].variable->value.spec();
       }
       values.push_back(from_array(items_of(outs.get())[from[k]], spec));
     }
-    for (size_t k = 0; k < given.size(); ++k) {
-      Holding hold(given[k].variable->lock);
-      exchange(given[k].variable->value, values[k]);
+    for (size_t k = 0; k < donors.size(); ++k) {
+      Holding hold(donors[k].variable->lock);
+      exchange(donors[k].variable->value, values[k]);
     }
     lent.end();
     return outs.release();
@@ -241,16 +241,16 @@ PyObject* call_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 struct DeviceCallObject {
   PyObject_HEAD PyObject *call,  // takes arrays, gives a list of them
-      *slow,                     // (inputs, variables) -> outputs, where an input is not on the device yet
-      *given_up;                 // numbers of the variables whose arrays are written over, a tuple
+      *slow,     // (inputs, variables) -> outputs, called if an input is not on the device yet
+      *donated;  // a tuple: the numbers of the variables that donate their arrays
   std::vector<Spec>* results;
 };
 DeviceCallObject* as_call(PyObject* o) { return reinterpret_cast<DeviceCallObject*>(o); }
 
-// DeviceCall(call, slow, given_up, [(shape, dtype code)])
+// DeviceCall(call, slow, donated, [(shape, dtype code)])
 PyObject* call_new(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *call, *slow, *given_up, *results;
-  if (!PyArg_ParseTuple(args, "OOO!O!:DeviceCall", &call, &slow, &PyTuple_Type, &given_up, &PyList_Type,
+  PyObject *call, *slow, *donated, *results;
+  if (!PyArg_ParseTuple(args, "OOO!O!:DeviceCall", &call, &slow, &PyTuple_Type, &donated, &PyList_Type,
                         &results))
     return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
@@ -263,7 +263,7 @@ PyObject* call_new(PyTypeObject* type, PyObject* args, PyObject*) {
     }
     PyObject* self = checked(type->tp_alloc(type, 0));
     DeviceCallObject* c = as_call(self);
-    c->call = Py_NewRef(call), c->slow = Py_NewRef(slow), c->given_up = Py_NewRef(given_up);
+    c->call = Py_NewRef(call), c->slow = Py_NewRef(slow), c->donated = Py_NewRef(donated);
     c->results = specs.release();
     return self;
   });
@@ -272,7 +272,7 @@ PyObject* call_new(PyTypeObject* type, PyObject* args, PyObject*) {
 int call_clear(PyObject* self) {
   Py_CLEAR(as_call(self)->call);
   Py_CLEAR(as_call(self)->slow);
-  Py_CLEAR(as_call(self)->given_up);
+  Py_CLEAR(as_call(self)->donated);
   return 0;
 }
 
@@ -292,7 +292,7 @@ void call_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// An array of NumPy stands for a value that has been on the host so far.
+// A NumPy array stands for a value that has only been on the host so far.
 bool is_on_host(PyObject* array) {
   return array == Py_None || std::strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") == 0;
 }
@@ -305,21 +305,21 @@ PyObject* call_update(PyObject* self, PyObject* const* args, Py_ssize_t n_args) 
     const Py_ssize_t n_targets = PyTuple_GET_SIZE(args[1]);
     Ref<> arrays(checked(device_arrays(nullptr, args[0])));
     auto slow = [&] {
-      arrays = {};  // who holds an array has it copied
+      arrays = {};  // or these references would force copies
       return PyObject_CallFunctionObjArgs(c->slow, args[0], args[1], nullptr);
     };
     const Py_ssize_t n = PyList_GET_SIZE(arrays.get());
     for (Py_ssize_t i = 0; i < n; ++i)
       if (is_on_host(items_of(arrays.get())[i])) return slow();
-    std::vector<Given> given;
-    for (Py_ssize_t k = 0; n_targets && k < PyTuple_GET_SIZE(c->given_up); ++k) {
-      const Py_ssize_t i = PyLong_AsSsize_t(PyTuple_GET_ITEM(c->given_up, k));
+    std::vector<Donor> donors;
+    for (Py_ssize_t k = 0; n_targets && k < PyTuple_GET_SIZE(c->donated); ++k) {
+      const Py_ssize_t i = PyLong_AsSsize_t(PyTuple_GET_ITEM(c->donated, k));
       if (i < 0 || i >= n) fail(Code::Value, "DeviceCall: there is no such input");
       PyObject* v = PySequence_Fast_GET_ITEM(args[0], i);
-      if (!is_tensor(v) && is_variable(v)) given.push_back({as_variable(v), i});
+      if (!is_tensor(v) && is_variable(v)) donors.push_back({as_variable(v), i});
     }
     Lent lent;
-    Ref<> outs = call_giving_up(c->call, arrays.get(), given, lent);
+    Ref<> outs = call_donating(c->call, arrays.get(), donors, lent);
     if (!outs) return slow();
     const Py_ssize_t count = Py_ssize_t(c->results->size()), first = count - n_targets;
     if (!PyList_Check(outs.get()) || PyList_GET_SIZE(outs.get()) != count || first < 0)
@@ -336,7 +336,7 @@ PyObject* call_update(PyObject* self, PyObject* const* args, Py_ssize_t n_args) 
 }
 
 PyMethodDef call_methods[] = {
-    {"update", fast(call_update), METH_FASTCALL, "Runs, and gives variables their new values."}, {}};
+    {"update", fast(call_update), METH_FASTCALL, "Runs, and assigns the variables their new values."}, {}};
 PyType_Slot call_slots[] = {{Py_tp_new, reinterpret_cast<void*>(call_new)},
                             {Py_tp_dealloc, reinterpret_cast<void*>(call_dealloc)},
                             {Py_tp_traverse, reinterpret_cast<void*>(call_traverse)},
@@ -350,9 +350,10 @@ PyMethodDef functions[] = {
     {"from_device", fast(from_device), METH_FASTCALL, "A tensor whose value is an array on a device."},
     {"device_arrays", device_arrays, METH_O, "The arrays that tensors and variables have on a device."},
     {"call_on_device", fast(call_on_device), METH_FASTCALL,
-     "Calls a function that writes over the arrays of variables."},
-    {"put_on_device", fast(put_on_device), METH_FASTCALL, "Notes that a value is on a device."},
-    {"set_on_device", fast(set_on_device), METH_FASTCALL, "Gives variables values on a device."},
+     "Calls a function to which variables donate their arrays."},
+    {"put_on_device", fast(put_on_device), METH_FASTCALL,
+     "Keeps an array with the value of a tensor or variable."},
+    {"set_on_device", fast(set_on_device), METH_FASTCALL, "Assigns arrays on a device to variables."},
     {}};
 
 }  // namespace
@@ -363,12 +364,12 @@ void fetch(Tensor& t) {
   OnDevice* d = device_of(t);
   if (!d) fail(Code::Type, "a symbolic tensor has no value");
   if (is_held(t.dtype)) no_elements(t.dtype);
-  // Held, because other code runs meanwhile: the variable whose value this is may get another one.
+  // Held, because other code runs meanwhile and may replace the value of the variable.
   Tensor held = t;
   if (!held.buffer->data) {
     Ref<> array = Ref<>::borrow(d->array);
     Py_buffer view;
-    // Arrays of a CPU show their memory, once it is computed; not all types of elements have a format.
+    // Arrays on the CPU export their memory as a buffer; not all types of elements have a format for that.
     if (!PyObject_CheckBuffer(array.get()) || PyObject_GetBuffer(array.get(), &view, PyBUF_C_CONTIGUOUS)) {
       if (PyErr_Occurred()) clear_exception();
       Ref<> bytes(checked(PyObject_CallOneArg(hooks.fetch, array.get())));

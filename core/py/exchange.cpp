@@ -1,4 +1,4 @@
-// Values out of and into the core: Python numbers, the buffer protocol, NumPy, DLPack.
+// Exchange of values with the core: Python numbers, the buffer protocol, NumPy, DLPack.
 #include "../help.h"
 #include "device.h"
 #include "objects.h"
@@ -27,7 +27,7 @@ PyObject* tensor_item(const Tensor& t) {
 // ---- the buffer protocol ------------------------------------------------------------------
 
 int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
-  if (thread_state().told && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return -1;
+  if (thread_state().notifies && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return -1;
   Tensor& t = as_tensor(self)->value;
   if (flags & PyBUF_WRITABLE) {
     PyErr_SetString(PyExc_BufferError, "a Tensor cannot be changed; copy it with .numpy()");
@@ -76,7 +76,7 @@ int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
 void tensor_release_buffer(PyObject*, Py_buffer* view) { PyMem_Free(view->internal); }
 
 PyObject* tensor_to_numpy(TensorObject* self) {
-  if (thread_state().told) note_leaving(reinterpret_cast<PyObject*>(self));
+  if (thread_state().notifies) note_leaving(reinterpret_cast<PyObject*>(self));
   const Tensor& t = self->value;
   if (!t.has_value()) {
     PyErr_SetString(PyExc_AttributeError,
@@ -87,7 +87,7 @@ PyObject* tensor_to_numpy(TensorObject* self) {
   if (is_held(t.dtype)) return held_value(t);
   on_host(self->value);
   PyObject* type = PyTuple_GET_ITEM(hooks.np_dtypes, int(t.dtype));
-  Ref<> bf16;  // NumPy's type for it depends on whether ml_dtypes is there
+  Ref<> bf16;  // NumPy's type depends on whether ml_dtypes is installed
   if (t.dtype == Dtype::BF16) {
     bf16 = Ref<>(
         checked(PyObject_GetAttrString(PyTuple_GET_ITEM(hooks.dtypes, int(t.dtype)), "as_numpy_dtype")));
@@ -103,7 +103,7 @@ PyObject* tensor_to_numpy(TensorObject* self) {
   if (t.numel == 0) return array.release();
   Py_buffer view;
   if (PyObject_GetBuffer(array.get(), &view, PyBUF_WRITABLE)) throw PythonError{};
-  if (t.dtype == Dtype::BF16 && view.itemsize == 4)  // without ml_dtypes a bfloat16 is shown as float32
+  if (t.dtype == Dtype::BF16 && view.itemsize == 4)  // without ml_dtypes, bfloat16 becomes float32
     for (int64_t i = 0; i < t.numel; ++i) static_cast<float*>(view.buf)[i] = float(t.as<bfloat>()[i]);
   else
     std::memcpy(view.buf, t.data, size_t(t.nbytes()));
@@ -144,7 +144,7 @@ static Shape static_shape(PyObject* dims) {
   return shape;
 }
 
-// set_static_shape(tensor, shape): gives a tensor without a value another shape, for traces.
+// set_static_shape(tensor, shape): sets the shape of a tensor without a value, for traces.
 static PyObject* set_static_shape(PyObject*, PyObject* args) {
   PyObject *tensor, *dims;
   if (!PyArg_ParseTuple(args, "OO!", &tensor, &PyTuple_Type, &dims)) return nullptr;
@@ -207,7 +207,7 @@ uint8_t code_of(Dtype t) {
 }
 
 void forget_capsule(PyObject* capsule) {
-  if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // somebody took it
+  if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // a consumer has taken it
   auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
   m->deleter(m);
 }
@@ -265,7 +265,7 @@ static PyObject* from_dlpack(PyObject*, PyObject* capsule) {
         static_cast<char*>(d.data) + d.byte_offset, size_t(t.nbytes()),
         [](void* owner) {
           auto* m = static_cast<DLManagedTensor*>(owner);
-          // The producer's deleter may touch Python, and buffers die on any thread.
+          // The producer's deleter may use Python, and buffers are freed on any thread.
           WithLock lock;
           if (m->deleter) m->deleter(m);
         },
@@ -277,9 +277,9 @@ static PyObject* from_dlpack(PyObject*, PyObject* capsule) {
   });
 }
 
-// record(outputs, inputs, closure): the outputs' gradient is made by `closure(*cotangents)`.
-// record(outputs, inputs, closure, keep): by `closure(cotangents, inputs, outputs)`, where a
-// cotangent may be None and only the values in the mask `keep` (inputs, then outputs) are there.
+// record(outputs, inputs, closure): `closure(*cotangents)` computes the gradients of the inputs.
+// record(outputs, inputs, closure, keep): `closure(cotangents, inputs, outputs)` does, where a cotangent may
+// be None and only the values in the mask `keep` (inputs, then outputs) are saved.
 static PyObject* record_function(PyObject*, PyObject* args) {
   PyObject *outs, *ins, *closure, *keep = nullptr;
   if (!PyArg_ParseTuple(args, "O!O!O|O", &PyTuple_Type, &outs, &PyTuple_Type, &ins, &closure, &keep))
@@ -328,13 +328,13 @@ static PyObject* is_tracked(PyObject*, PyObject* o) {
 
 static PyMethodDef functions[] = {
     {"to_tensor", convert_value, METH_VARARGS, "Any value as a tensor."},
-    {"is_tracked", is_tracked, METH_O, "Whether an active tape follows a tensor or variable."},
+    {"is_tracked", is_tracked, METH_O, "Whether an active tape tracks a tensor or variable."},
     {"from_buffer", from_buffer, METH_VARARGS, "A tensor with a copy of a buffer's elements."},
     {"symbolic", symbolic, METH_VARARGS, "A tensor without a value, for traces."},
-    {"set_static_shape", set_static_shape, METH_VARARGS, "Gives such a tensor another shape."},
+    {"set_static_shape", set_static_shape, METH_VARARGS, "Sets the shape of such a tensor."},
     {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule of a tensor's value."},
     {"from_dlpack", from_dlpack, METH_O, "A tensor that shares the memory of a DLPack capsule."},
-    {"record", record_function, METH_VARARGS, "Records outputs whose gradient is a Python function."},
+    {"record", record_function, METH_VARARGS, "Records outputs whose gradient a Python function computes."},
     {}};
 
 void init_exchange(PyObject* module) { PyModule_AddFunctions(module, functions); }

@@ -1,4 +1,4 @@
-// What image files need in a loop over bytes: rows of PNG files from their differences.
+// The byte loop for image files: undoing the filters of PNG rows.
 #include <cstdlib>
 #include <cstring>
 
@@ -7,7 +7,7 @@
 namespace gt {
 namespace {
 
-// Which of the three is nearest to left + up - corner; of those that are equally near, the first.
+// PNG's Paeth predictor: whichever of the three is nearest to left + up - corner, the first if equally near.
 int nearest(int left, int up, int corner) {
   const int to_left = std::abs(up - corner), to_up = std::abs(left - corner),
             to_corner = std::abs(left + up - 2 * corner);
@@ -15,8 +15,7 @@ int nearest(int left, int up, int corner) {
 }
 
 // A row of `size` bytes from its differences to the pixel of `step` bytes on the left (1), to the row above
-// (2), to the mean of both (3), or to what is nearest to their sum without the corner (4). `step` is known to
-// the compiler.
+// (2), to the mean of both (3), or to the Paeth predictor (4). `step` is a compile-time constant.
 template <size_t step>
 void restore(int kind, const unsigned char* in, unsigned char* row, const unsigned char* above, size_t size) {
   if (kind == 0) {
@@ -24,7 +23,7 @@ void restore(int kind, const unsigned char* in, unsigned char* row, const unsign
   } else if (kind == 2) {
     for (size_t i = 0; i < size; ++i) row[i] = static_cast<unsigned char>(in[i] + above[i]);
   } else {
-    // The kind is asked for outside of the loop over pixels.
+    // One loop per kind, so that the kind is not tested for each pixel.
     auto walk = [&](auto guess) {
       int left[step] = {}, corner[step] = {};
       for (size_t x = 0; x < size; x += step)
@@ -57,8 +56,8 @@ Restore restore_of(long long step) {
   }
 }
 
-// unfiltered(lines, height, width, step) -> uint8 [height, width, step]: the pixels of a PNG file. A line is
-// the kind of its differences (one byte), then the differences.
+// unfiltered(lines, height, width, step) -> uint8 [height, width, step]: the pixels of a PNG file. A line has
+// one byte for the kind of its filter, then the differences.
 PyObject* unfiltered(PyObject*, PyObject* args) {
   PyObject* data;
   long long height, width, step;

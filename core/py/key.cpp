@@ -1,4 +1,5 @@
-// Keys, and the Python type Cache: what was made for arguments of one kind.
+// Keys, and two Python types: Cache, with an entry per kind of arguments, and Quick, a callable that looks
+// there first.
 #include "key.h"
 
 #include "program_type.h"
@@ -24,7 +25,7 @@ bool is_plain(PyObject* o) {
   return true;
 }
 
-// Of one type and equal; floats bit by bit, since -0.0 and 0.0 are not the same to a program.
+// Equal and of one type; floats bit by bit, since a program for 0.0 is not one for -0.0.
 bool equal_plain(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
@@ -36,13 +37,13 @@ bool equal_plain(PyObject* a, PyObject* b) {
       if (!equal_plain(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
     return true;
   }
-  if (PyType_Check(a)) return false;  // classes are themselves only
+  if (PyType_Check(a)) return false;  // classes are equal only if identical
   int equal = PyObject_RichCompareBool(a, b, Py_EQ);
   if (equal < 0) throw PythonError{};
   return equal == 1;
 }
 
-// What an object hashes to; false if it cannot be hashed.
+// The hash of an object; false if it cannot be hashed.
 bool hash_of(PyObject* o, Py_hash_t& hash) {
   hash = PyObject_Hash(o);
   if (hash != -1 || !PyErr_Occurred()) return true;
@@ -56,7 +57,7 @@ bool is_hashable(PyObject* o) {
   return hash_of(o, hash);
 }
 
-// What a weak reference refers to; nothing when that has died.
+// The object of a weak reference; null if it has died.
 Ref<> referent(PyObject* weak) {
 #if PY_VERSION_HEX >= 0x030D0000
   PyObject* o = nullptr;
@@ -91,7 +92,7 @@ void Query::add_object(PyObject* o) {
   if constexpr (kFreeThreaded) held.push_back(Ref<>::borrow(o));
 }
 
-// Marks what follows, so that no two nests have the same words.
+// Tags what follows, so that different nests have different words.
 enum NestMark : uint64_t { kTensorMark = 0x7e5000001, kListMark, kTupleMark, kDictMark, kLeafMark };
 
 void Query::add_nest(PyObject* o) {
@@ -140,7 +141,7 @@ Held::Held(PyObject* o)
     object_ = std::move(weak);
     weak_ = true;
   } else {
-    // What cannot be referred to weakly is kept: its address stays its own.
+    // An object without weak references is kept alive, so that no other one gets its address.
     PyErr_Clear();
   }
 }
@@ -165,9 +166,9 @@ namespace {
 struct CacheObject {
   PyObject_HEAD KeyedCache<Ref<>>* cache;
   size_t most;
-  Shared<uint64_t> generation;  // in which `remember` was called last
+  Shared<uint64_t> generation;  // when `remember` was last called
 };
-Shared<uint64_t> generation = 1;  // of what decides how functions run: see new_generation
+Shared<uint64_t> generation = 1;  // of the settings that decide how functions run: see new_generation
 CacheObject* as_cache(PyObject* o) { return reinterpret_cast<CacheObject*>(o); }
 
 PyObject* cache_new(PyTypeObject* type, PyObject* args, PyObject*) {
@@ -221,7 +222,7 @@ PyObject* cache_add(PyObject* self, PyObject* args) {
   });
 }
 
-// remember(tensors, runner): what `run` runs for such tensors, until there is a new generation
+// remember(tensors, runner): `run` calls the runner for such tensors, until the next generation
 PyObject* cache_remember(PyObject* self, PyObject* args) {
   CacheObject* c = as_cache(self);
   {
@@ -235,8 +236,8 @@ PyObject* cache_remember(PyObject* self, PyObject* args) {
 }
 
 // run(tensors) -> the result of the runner that was remembered for such tensors. NotImplemented if there is
-// none, or if something is different in this thread for a while: a tape records, a trace is written, ops are
-// watched, a scope is open.
+// none, or if this thread is in any context: a tape records, a trace is written, ops are watched, a scope is
+// open.
 PyObject* cache_run(PyObject* self, PyObject* tensors) {
   CacheObject* c = as_cache(self);
   if (c->generation != generation || thread_state().changed || !PyTuple_CheckExact(tensors))
@@ -311,7 +312,7 @@ PyMethodDef methods[] = {
      "Keeps a runner for tensors, until there is a new generation."},
     {"run", cache_run, METH_O, "The result of the runner for these tensors, or NotImplemented."},
     {"values", cache_values, METH_NOARGS, "All values, the most recently used last."},
-    {"clear", cache_clear_method, METH_NOARGS, "Forgets everything."},
+    {"clear", cache_clear_method, METH_NOARGS, "Removes all entries."},
     {}};
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(cache_new)},
@@ -328,7 +329,7 @@ PyType_Slot slots[] = {
 PyType_Spec spec = {"gradtape._core.Cache", sizeof(CacheObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
                     slots};
 
-// ---- Quick: what is called without Python code of ours, if its cache knows how -----------------------
+// ---- Quick: a callable that runs without Python code of ours if its cache has a runner ---------------
 
 struct QuickObject {
   PyObject_HEAD PyObject* cache;  // a Cache, whose `run` is tried first
@@ -383,9 +384,9 @@ PyType_Spec quick_spec = {"gradtape._core.Quick", sizeof(QuickObject), 0,
 }  // namespace
 
 static PyMethodDef functions[] = {
-    {"has_contexts", has_contexts, METH_NOARGS, "Whether something is different in this thread for a while."},
+    {"has_contexts", has_contexts, METH_NOARGS, "Whether this thread is in any context."},
     {"new_generation", new_generation, METH_NOARGS,
-     "What runs functions has changed: what caches remember is forgotten."},
+     "Invalidates all remembered runners, after a setting that decides how functions run has changed."},
     {}};
 
 void init_cache_type(PyObject* module) {

@@ -1,9 +1,9 @@
-// "Have I seen this before": what things are recognised by, and caches of what was made for them.
+// Cache keys, and caches with them: compiled passes by their structure, traced functions by their arguments.
 //
-// A thing is described by words and objects. Plain values (numbers, texts, types, tuples of them) are
-// compared as values of one type and kept. Other objects are held weakly and compared by identity, or by
-// their own `==` where they can be hashed. A key whose object has died equals nothing any more: an address or
-// an id says nothing about a thing that may be gone.
+// A key consists of integers (words) and Python objects. Plain values (numbers, strings, types, tuples of
+// them) are kept and compared by type and value. Other objects are referred to weakly and compared by
+// identity, or by `==` if they are hashable. A key with a dead object matches nothing: another object may
+// have its address by now.
 #pragma once
 #include <algorithm>
 #include <list>
@@ -14,20 +14,20 @@
 
 namespace gt {
 
-// A description, made to look something up. Borrows its objects, but where other threads may take them away.
+// A key to look up. Borrows its objects, except those that another thread may release (`held`).
 struct Query {
   std::vector<uint64_t> words;
   std::vector<PyObject*> objects;
   std::vector<Ref<>> held;
 
   void add(uint64_t word) { words.push_back(word); }
-  void add(const Tensor& t, uint32_t number = 0);  // type and shape, and a number beside them
-  void add_object(PyObject* o);                    // a value or an object; adds what it hashes to
-  void add_nest(PyObject* o);                      // lists, tuples and dicts of such, and of tensors
+  void add(const Tensor& t, uint32_t number = 0);  // type, shape and a number
+  void add_object(PyObject* o);                    // and its hash
+  void add_nest(PyObject* o);                      // lists, tuples and dicts of objects and tensors
   uint64_t hash() const;
 };
 
-// An object of a key: kept if it is a plain value, else held weakly.
+// An object of a key: a strong reference to a plain value, else a weak one.
 class Held {
  public:
   explicit Held(PyObject* o);
@@ -51,7 +51,7 @@ class Key {
   bool dead() const {
     return std::any_of(objects_.begin(), objects_.end(), [](const Held& h) { return h.dead(); });
   }
-  // Asks objects whether they are equal, which may run Python code.
+  // May run Python code, in `==` of the objects.
   bool matches(const Query& q) const {
     if (words_ != q.words || objects_.size() != q.objects.size()) return false;
     for (size_t i = 0; i < objects_.size(); ++i)
@@ -65,8 +65,8 @@ class Key {
   uint64_t hash_;
 };
 
-// Values by keys, the most recently found first. Entries are shared: whoever found one may run any code
-// while it is thrown out. Dead keys are let go of as others come.
+// Values by keys, most recently used first. Entries are shared pointers, so one that was found outlives its
+// eviction. Entries with dead keys are removed as others are added.
 template <class V> class KeyedCache {
  public:
   struct Entry {
@@ -89,7 +89,7 @@ template <class V> class KeyedCache {
     return nullptr;
   }
 
-  // Gives back the entries that it let go of because their objects have died.
+  // Returns the entries that were removed because their objects have died.
   std::list<Shared> add(const Query& q, V value) {
     std::list<Shared> dead;
     if (entries_.size() >= 2 * alive_ + 16) dead = sweep();
@@ -105,15 +105,15 @@ template <class V> class KeyedCache {
     erase(last);
     return last;
   }
-  // Takes them out first: letting go may run any code.
+  // Freeing entries may run any code, so they are taken out first.
   std::list<Shared> take_all() {
     by_hash_.clear();
     alive_ = 0;
     return std::move(entries_);
   }
-  // Lets go of entries whose objects have died, and gives them back.
+  // Removes entries whose objects have died, and returns them.
   std::list<Shared> sweep() {
-    // To look at an object is to hold it, and may be to let go of it last: any code may run meanwhile.
+    // To check an object takes a reference, which may turn out to be the last: dropping it may run any code.
     std::list<Shared> dead, all = entries_;
     for (Shared& e : all)
       if (e->key.dead() && erase(e)) dead.push_back(e);
@@ -128,7 +128,7 @@ template <class V> class KeyedCache {
     for (auto it = begin; it != end; ++it)
       if (*it->second == e) return entries_.splice(entries_.begin(), entries_, it->second);
   }
-  bool erase(const Shared& e) {  // false: it is there no more
+  bool erase(const Shared& e) {  // false: it was removed before
     auto [begin, end] = by_hash_.equal_range(e->key.hash());
     for (auto it = begin; it != end; ++it)
       if (*it->second == e) {
@@ -143,8 +143,8 @@ template <class V> class KeyedCache {
   size_t alive_ = 0;  // after the last sweep
 };
 
-// Whether a value stays what it is, so that what was made for it can be used again: a plain one, or one that
-// can be hashed by what it holds. Anything else may have changed since.
+// Whether a value cannot change, so that a result computed from it can be reused: plain values, and objects
+// that are hashed by their contents.
 bool is_constant(PyObject* o);
 
 void init_cache_type(PyObject* module);

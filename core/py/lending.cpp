@@ -1,4 +1,4 @@
-// Who waits for variables that a run is writing to, and how they hear that it is done.
+// How threads wait for variables that are lent to a run, and are woken when it is done.
 #include "lending.h"
 
 #include <algorithm>
@@ -14,11 +14,11 @@ namespace gt {
 
 namespace {
 
-// Waiters sleep on the first, without the interpreter's lock.
+// Waiting threads sleep on `returned`, without the interpreter's lock.
 std::atomic<int32_t> returned{0};
 std::atomic<int> waiting{0};
 
-// Counts processes from the first to this one. A run does not go on in a child that was forked from it.
+// How many forks led to this process, plus one. A run does not continue in a forked child.
 uint32_t process = 1;
 
 }  // namespace
@@ -32,7 +32,7 @@ void wait_for(VariableObject* v) {
     }
     ~Waits() { --waiting; }
   } waits;
-  // The count is read first: who returns the variable after that has another one.
+  // `returned` is read before `lent`: a return in between changes it, and the wait below ends at once.
   for (int32_t seen = returned.load(); v->lent; seen = returned.load()) {
     if (v->lent != process)
       fail(
@@ -121,8 +121,9 @@ bool may_lend() {
   return waiting == 0;
 }
 
-// Whoever waits has said so before it looked whether the variable is lent; so either it is heard of here, or
-// it sees that the variable is back. Threads that change variables of their own do not meet at the count.
+// A waiting thread increments `waiting` before it reads `lent`: either it is seen here, or it sees that the
+// variable was returned. Without waiting threads, `returned` is not written, so threads do not contend for
+// it.
 static void tell_waiters() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!waiting) return;
@@ -152,7 +153,8 @@ Loans::Loans(const Program::Run& run, PyObject* targets, size_t n_results)
 }
 
 #ifdef Py_GIL_DISABLED
-// A variable that was not lent to this run may be lent to another by now, which holds the elements by itself.
+// A target that was not lent to this run may be lent to another by now; that one keeps the elements alive
+// itself.
 Loans::End::End(Loans& loans) : loans_(loans) {
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(loans.targets_); ++k)
     held_.push_back(as_variable(PyTuple_GET_ITEM(loans.targets_, k)));

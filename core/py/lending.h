@@ -1,20 +1,18 @@
-// Variables that lend their elements to a run. An optimizer's step writes the new values over the old ones,
-// without the interpreter's lock. Until it is done nobody else may read or change those variables: who wants
-// to, waits.
+// Variables that are lent to a run. An optimizer's step overwrites the elements of variables without holding
+// the interpreter's lock. Until it is done, other threads that read or change those variables wait.
 //
-// What is promised (docs/design.md, "Threads"): a run reads all its variables at one moment and changes them
-// at one moment.
+// The guarantee (docs/design.md, "Threads"): a run reads all its variables at one moment and changes them at
+// one moment.
 #pragma once
 #include "../program.h"
 #include "objects.h"
 
 namespace gt {
 
-void wait_for(VariableObject* v);  // until its elements are its own again; other threads run meanwhile
+void wait_for(VariableObject* v);  // until it is no longer lent; other threads run meanwhile
 
-// A variable that no run is writing to. Whoever reads or changes its value comes by here: where the
-// interpreter has no lock, nobody else does while this lives. What is done meanwhile calls nothing of
-// Python's.
+// A variable that is not lent. Needed to read or change its value: without the interpreter's lock, this
+// object holds the variable's. While it exists, nothing of Python may be called.
 class Settled {
  public:
   explicit Settled(VariableObject* v) : v_(v) {
@@ -34,14 +32,14 @@ class Settled {
 };
 inline Tensor value_of(VariableObject* v) { return Settled(v).value(); }
 
-// The variables among some objects, all at one moment: none is lent, and while this lives nobody else reads
-// or changes them. Their elements can be read. Locks are taken in the order of addresses.
+// The same for all variables among some objects: none is lent, and while this exists no other thread reads or
+// changes them. Their elements can be read. Locks are taken in the order of addresses.
 class AllSettled {
  public:
-  explicit AllSettled(PyObject* sequence, PyObject* more = nullptr);  // lists or tuples, which do not change
+  explicit AllSettled(PyObject* sequence, PyObject* more = nullptr);  // lists or tuples that nobody changes
   ~AllSettled() { let_go(); }
   AllSettled(const AllSettled&) = delete;
-  void let_go();  // sooner
+  void let_go();  // before its destructor does
 
  private:
 #ifdef Py_GIL_DISABLED
@@ -49,8 +47,8 @@ class AllSettled {
 #endif
 };
 
-// Puts a value there, and leaves the old one in `from`. Type and shape are not written where they stay the
-// same: others look at them without the lock.
+// Like std::swap, but type and shape are not written if they stay the same: other threads read them without
+// the lock.
 inline void exchange(Tensor& to, Tensor& from) {
   std::swap(to.buffer, from.buffer);
   std::swap(to.data, from.data);
@@ -59,19 +57,18 @@ inline void exchange(Tensor& to, Tensor& from) {
   if (!(to.shape == from.shape)) to.shape = from.shape;
 }
 
-// Gives the variable another value, whatever it had before.
+// Sets the value of the variable.
 void replace(VariableObject* v, Tensor value);
 
-// Whether a run may borrow now. Not while somebody waits: one that borrows again and again would never let
-// them in.
+// Whether a run may borrow now. Not while a thread waits: it could wait forever for a run that keeps
+// borrowing.
 bool may_lend();
 
-// The same for a run of another engine, in device.cpp: the variables are nobody else's until they are given
-// back.
+// Lends variables to a run of another engine (device.cpp), until they are given back.
 void lend(VariableObject* v);
 void give_back(const std::vector<VariableObject*>& lent);
 
-// The loans of a run, from before it computes until its results are in the variables.
+// The variables lent to a run, from before it computes until its results are in them.
 class Loans {
  public:
   // `targets`: the variables that get the last results, in order; a tuple that outlives this.
@@ -79,8 +76,8 @@ class Loans {
   ~Loans();
   Loans(const Loans&) = delete;
 
-  // The last moment of a run: while it lives nobody else reads or changes the targets; then they are given
-  // back.
+  // The end of a run, when its results are put into the targets: until they are given back, no other thread
+  // reads or changes them.
   class End {
    public:
     explicit End(Loans& loans);
@@ -98,7 +95,7 @@ class Loans {
   template <class F> void each(F&& f) const;
   const Program::Run& run_;
   PyObject* targets_;
-  size_t first_;  // of the results that are new values
+  size_t first_;  // the first result that is a new value
   bool any_ = false;
 };
 

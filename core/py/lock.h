@@ -1,4 +1,4 @@
-// The interpreter's lock: let go of around native work, taken for Python code on any thread.
+// The interpreter's lock: released around native work, taken for Python code on any thread.
 #pragma once
 #include <Python.h>
 
@@ -13,9 +13,8 @@
 
 namespace gt {
 
-// Python ends a thread that asks for the lock while the interpreter shuts down. That unwinds its stack, which
-// C++ code does not survive and objects of Python must not see: the thread stays where it is until the
-// process ends.
+// Python ends a thread that takes the lock while the interpreter shuts down. That unwinds its stack, and
+// destructors would touch Python objects: instead the thread sleeps here until the process ends.
 [[noreturn]] inline void stay_here() {
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
@@ -25,14 +24,14 @@ namespace gt {
     ::gt::stay_here();                  \
   }
 #else
-// Elsewhere (macOS, musl) a thread ends without unwinding; a try needs a handler.
+// On macOS and musl a thread ends without unwinding; the handler is there only because a try needs one.
 #define GT_CATCH_THREAD_END \
   catch (...) {             \
     throw;                  \
   }
 #endif
 
-// Runs `work` without the lock. Whatever it throws travels on once the lock is taken again.
+// Runs `work` without the lock. What it throws is rethrown once the lock is taken again.
 template <class F> void without_lock(F&& work) {
   std::exception_ptr error;
   PyThreadState* state = PyEval_SaveThread();

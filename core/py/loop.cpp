@@ -1,8 +1,8 @@
-// Loops of programs: a traced `while` runs here, iteration after iteration, without Python.
+// Loops in programs: a traced `while` runs here, iteration by iteration, without Python.
 //
-// A loop that will be differentiated keeps the residuals of each iteration. The graph around it
-// knows shapes, not numbers of iterations, so the residuals travel through it as a token: a scalar that names
-// the values and owns them through its buffer.
+// A loop that will be differentiated keeps the residuals of each iteration. Their number is not known to the
+// graph around it, so they are passed on as a token: a scalar that identifies the residuals and owns them
+// through its buffer.
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -17,7 +17,7 @@ namespace {
 
 struct Residuals {
   int64_t number = 0;
-  size_t iterations = 0, width = 0;  // so many values each
+  size_t iterations = 0, width = 0;  // `width` values per iteration
   std::vector<Tensor> values;
 };
 
@@ -76,7 +76,7 @@ PyObject* list_of(std::vector<Tensor>& tensors) {
   return list.release();
 }
 
-// What is long can be interrupted.
+// Raises KeyboardInterrupt, so that a long loop can be interrupted.
 void check_signals() {
   WithLock lock;
   if (PyErr_CheckSignals()) throw PythonError{};
@@ -84,7 +84,7 @@ void check_signals() {
 
 constexpr uint32_t kFastIterations = 1024;
 
-// The program of an iteration, for these inputs.
+// The program of an iteration, checked to fit these inputs.
 Program& fitting(PyObject* o, const std::vector<Tensor>& inputs) {
   Program& program = *reinterpret_cast<ProgramObject*>(o)->program;
   if (program.n_inputs != inputs.size()) fail(Code::Value, "loop: wrong number of inputs");
@@ -104,7 +104,7 @@ void check_condition(const Program& program, size_t k) {
     fail(Code::Value, "loop: the condition is not one bool");
 }
 
-// For each result the input it is in the next iteration: the first `n` those from number `first` on.
+// For each result, which input it becomes in the next iteration: for the first `n`, those from `first` on.
 std::vector<int32_t> next_inputs(const Program& program, const std::vector<Tensor>& inputs, size_t first,
                                  size_t n) {
   std::vector<int32_t> next(std::max(n, program.results.size()), -1);
@@ -159,7 +159,7 @@ PyObject* loop(PyObject*, PyObject* args) {
   });
 }
 
-// The parts that iterations gave, `width` each, one after the other along the first axis.
+// The parts that the iterations returned (`width` each), concatenated along the first axis.
 Tensor joined(const std::vector<Tensor>& parts, size_t which, size_t width, const Tensor& like) {
   Shape shape = like.shape;
   if (shape.rank < 1) fail(Code::Value, "loop: parts without an axis cannot be joined");

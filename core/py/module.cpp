@@ -1,4 +1,4 @@
-// The extension module: the types, the hooks, and the knobs of the core.
+// The extension module: the types, the hooks and the settings of the core.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -60,12 +60,11 @@ static bool is_main_interpreter() {
   return false;
 }
 
-// The module as nanobind makes it; `PyInit__core` below looks first who asks, before anything is changed.
+// The module, made by nanobind. `PyInit__core` below first checks that it can be imported here.
 NB_MODULE(gradtape_core, m) {
   if (!is_main_interpreter()) throw nb::python_error();
-  if (!gt::isa_level())
-    throw std::runtime_error(gt::no_copy_text());  // an ImportError, as all that is thrown here
-  gt::memory_info();  // makes what the allocator counts with, while there is memory
+  if (!gt::isa_level()) throw std::runtime_error(gt::no_copy_text());  // nanobind makes it an ImportError
+  gt::memory_info();  // allocates the counters of the allocator, while there is memory
   m.doc() = "The native core of gradtape.";
   m.attr("VERSION") = GRADTAPE_VERSION;
   gt::init_names();
@@ -147,7 +146,7 @@ NB_MODULE(gradtape_core, m) {
       [](size_t bytes) {
         if (!gt::guarded<bool>(false, [&] { return gt::want_room(bytes), true; })) throw nb::python_error();
       },
-      "Raises ResourceExhaustedError if the machine has no room for so many bytes.");
+      "Raises ResourceExhaustedError if the machine has no memory for so many bytes.");
   m.def("reset_peak_memory", gt::reset_peak);
   m.def("release_cached_memory", gt::release_cached);
   m.def("num_threads", gt::num_threads);

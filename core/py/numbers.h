@@ -1,4 +1,4 @@
-// A hash table of numbers: which of the things that a backward pass has met before this one is.
+// A hash table of indices, with which a backward pass numbers tensors and nodes.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -9,17 +9,17 @@ namespace gt {
 
 struct Node;
 
-// Numbers of things that are kept elsewhere, found by their hashes. Equal hashes of different things are told
-// apart by whoever knows the things.
+// Indices into a list that is kept elsewhere, found by hash. The caller compares the elements with equal
+// hashes.
 class Numbers {
  public:
   static constexpr uint32_t kNone = ~0u;
   explicit Numbers(size_t expected = 0) : slots_(std::bit_ceil(std::max<size_t>(2 * expected, 64))) {}
-  // The number of the thing of this hash for which `same(number)` is true, or kNone.
+  // The index with this hash for which `same(index)` is true, or kNone.
   template <class Same> uint32_t find(uint32_t hash, Same&& same) const {
     return slots_[probe(hash, same)].number;
   }
-  // The same; a thing that is unknown gets the number `fresh`.
+  // The same; if there is none, adds the index `fresh`.
   template <class Same> uint32_t add(uint32_t hash, uint32_t fresh, Same&& same) {
     if (2 * size_ >= slots_.size()) grow();
     Slot& s = slots_[probe(hash, same)];
@@ -49,7 +49,7 @@ class Numbers {
   size_t size_ = 0;
 };
 
-// Of elements, and the result of a record they are.
+// The hash of a value: its elements, and which result of which record it is.
 inline uint32_t hash_of(const void* data, const Node* node, uint32_t output) {
   uint64_t h = reinterpret_cast<uintptr_t>(data) * 0x9e3779b97f4a7c15ull;
   h = (h ^ h >> 32 ^ reinterpret_cast<uintptr_t>(node) ^ output) * 0xff51afd7ed558ccdull;

@@ -29,8 +29,7 @@ inline PyObject* checked(PyObject* o) {
   return o;
 }
 
-// Forgets an error that is answered in another way. Ctrl-C, the end of a program or of memory is none: it
-// travels on.
+// Clears an exception that the caller handles. KeyboardInterrupt, SystemExit and MemoryError are rethrown.
 inline void clear_exception() {
   if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))
     throw PythonError{};
@@ -71,11 +70,11 @@ template <class T = PyObject> class Ref {
 
 struct TensorObject {
   PyObject_HEAD Tensor value;
-  Shared<Node*> node;  // where it came from, when a tape may want to know; owned
+  Shared<Node*> node;  // the record it is a result of, if a tape tracks it; owned
   uint32_t output;     // which of the node's results it is
-  uint64_t born;       // its number among all tensors and records: what is older has a lower one
-  PyObject* symbol;    // a tensor of a trace: the object that records what is done with it; owned
-  PyObject* dict;      // attributes that other libraries hang on it (Keras masks)
+  uint64_t born;       // its number among all tensors and records, in the order of creation
+  PyObject* symbol;    // a tensor of a trace: the object that writes calls on it into the graph; owned
+  PyObject* dict;      // attributes that other libraries set (Keras masks)
   PyObject* weakrefs;
   PyObject *variable, *key;  // what `variable[key]` gave can be assigned to; owned
   PyObject* device;          // an array on a device with the same value (see device.h); owned
@@ -83,9 +82,10 @@ struct TensorObject {
 extern PyTypeObject* TensorType;
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == TensorType; }
 inline TensorObject* as_tensor(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
-// Numbers of tensors and records, in the order in which they are made. `next_number`: higher than any before
-// of this thread; `number_above`: and from now on higher than this one, which another thread may have made;
-// `numbers_so_far`: no tensor or record that there is has a higher one, and what this thread makes next has.
+// Tensors and records are numbered in the order of creation. `next_number`: the next number of this thread,
+// above all earlier ones. `number_above`: the same, and above a given number, perhaps of another thread.
+// `numbers_so_far`: at least the number of every existing tensor and record; later ones of this thread are
+// above it.
 #ifdef Py_GIL_DISABLED
 uint64_t next_number();
 void number_above(uint64_t seen);
@@ -104,20 +104,20 @@ void init_tensor_type(PyObject* module);
 
 // The native part of tf.Variable: a value that changes, and the leaf all its reads belong to.
 struct VariableObject {
-  PyObject_HEAD Tensor value;  // its type does not change, and may be looked at without the lock
+  PyObject_HEAD Tensor value;  // its type does not change, and may be read without the lock
   Mutex lock;                  // of the value: see core/py/lending.h
-  Shared<uint32_t> lent;       // other than 0: a run is writing over the elements
+  Shared<uint32_t> lent;       // nonzero: a run is overwriting the elements
   Node* leaf;
   uint64_t uid;  // order of construction
   Shared<bool> trainable;
-  PyObject* declared;  // the TensorShape it may take, when a size of it is unknown; owned
+  PyObject* declared;  // its TensorShape, if some sizes are unknown; owned
   PyObject* dict;
   PyObject* weakrefs;
 };
 extern PyTypeObject* VariableType;
 inline bool is_variable(PyObject* o) { return PyObject_TypeCheck(o, VariableType); }
 inline VariableObject* as_variable(PyObject* o) { return reinterpret_cast<VariableObject*>(o); }
-Ref<TensorObject> read_variable(VariableObject*);  // tells the active tapes
+Ref<TensorObject> read_variable(VariableObject*);  // and notes the read on the active tapes
 void init_variable_type(PyObject* module);
 
 // ---- Op -----------------------------------------------------------------------------------
@@ -146,14 +146,14 @@ struct Param {
   PyObject* fallback;  // the default; nullptr: required; owned
 };
 
-// How the gradient of one operand is made from the cotangent.
+// How the gradient of one operand is computed from the cotangent.
 struct Rule {
 #define GT_RULE_KINDS(X) X(None) X(One) X(MinusOne) X(Derivative) X(Vjp) X(Zero)
   enum class Kind : uint8_t { GT_RULE_KINDS(GT_NAME) } kind = Kind::None;
   PyObject* function = nullptr;  // Derivative: (operands..., out); Vjp: (g, operands..., out, attrs...)
 };
 
-// What the rules of an op read in calls of one kind (see record.cpp).
+// Which values the rules of an op read, for calls of one kind (see record.cpp).
 struct Reads {
   uint64_t call;
   std::vector<uint64_t> masks;  // one per rule; bit k: value k (operands, then results) is read
@@ -161,7 +161,7 @@ struct Reads {
 
 struct CallAttrs;
 
-// Attributes that were parsed before, by the objects they were parsed from.
+// Parsed attributes, cached by the objects they were parsed from.
 struct KnownAttrs {
   int rank;
   PyObject* objects[4];
@@ -197,14 +197,14 @@ extern PyTypeObject* OpType;
 inline bool is_op(PyObject* o) { return Py_TYPE(o) == OpType; }
 inline OpObject* as_op(PyObject* o) { return reinterpret_cast<OpObject*>(o); }
 void init_op_type(PyObject* module);
-extern Spin& ops_lock;  // of what ops learn from calls
+extern Spin& ops_lock;  // of the caches of ops
 
 // Attributes of one call, shared by its record.
 struct CallAttrs {
   Count refs = 1;
   Attrs values;
   std::vector<ParamKind> kinds;
-  Shared<PyObject*> tuple = nullptr;  // the same as Python values, made when first asked for
+  Shared<PyObject*> tuple = nullptr;  // the same as Python values, made when first needed
   ~CallAttrs() {
     Py_XDECREF(static_cast<PyObject*>(tuple));
     for (Attr& a : values.values)
@@ -223,7 +223,7 @@ PyObject* attrs_tuple(CallAttrs* a);  // borrowed; an empty tuple for nullptr
 // Runs `op` on operands that are tensors already. The result is a Tensor, or a tuple of them.
 // `attrs` is borrowed (nullptr: none).
 PyObject* run_op(OpObject* op, TensorObject* const* operands, int n, CallAttrs* attrs);
-[[noreturn]] void no_value();  // an operand is a tensor without elements, and no part of a trace
+[[noreturn]] void no_value();  // for an operand that has no elements and does not belong to the trace
 void infer_results(OpObject* op, const Tensor* const* in, int n, CallAttrs* attrs, Outs& outs);
 PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y);  // one of them is a tensor or variable
 PyObject* call_unary(OpObject* op, PyObject* x);
@@ -261,24 +261,23 @@ void init_records(PyObject* module);
 void init_boxes(PyObject* module);
 void init_images(PyObject* module);
 
-// Python functions the core calls for what is rare; set once from gradtape/_src/tensors/hooks.py.
+// Python functions that the core calls in rare cases; set once from gradtape/_src/tensors/hooks.py.
 struct Hooks {
-  PyObject *convert,   // (object, dtype code or -1) -> Tensor
-      *shape,          // tuple of ints -> TensorShape
-      *dtypes,         // tuple of DType by code
-      *reads,          // (op, operands, outputs, attrs) -> list of bit masks
-      *index,          // (tensor, key) -> Tensor: masks and other rare keys
-      *accumulate,     // (g, h) -> g + h, one of them not a Tensor
-      *densify,        // IndexedSlices -> Tensor
-      *errors,         // tuple of exception classes by Code
-      *graph_inputs,   // list of (dtype, shape) -> (graph, symbolic tensors)
-      *graph_program,  // (graph, results) -> (Program, descriptions of the results)
-      *not_compiled,   // (exception, whether all rules are ours) -> None: a pass runs by its rules because of
-                       // it
-      *slices,         // (values, indices, dense shape) -> IndexedSlices
-      *dtype_code,     // anything that names a type -> code
-      *np_empty,       // numpy.empty
-      *np_dtypes,      // tuple of NumPy types by code
+  PyObject *convert,    // (object, dtype code or -1) -> Tensor
+      *shape,           // tuple of ints -> TensorShape
+      *dtypes,          // tuple of DType by code
+      *reads,           // (op, operands, outputs, attrs) -> list of bit masks
+      *index,           // (tensor, key) -> Tensor: masks and other rare keys
+      *accumulate,      // (g, h) -> g + h, one of them not a Tensor
+      *densify,         // IndexedSlices -> Tensor
+      *errors,          // tuple of exception classes by Code
+      *graph_inputs,    // list of (dtype, shape) -> (graph, symbolic tensors)
+      *graph_program,   // (graph, results) -> (Program, descriptions of the results)
+      *not_compiled,    // (exception, whether all rules are ours) -> None: a pass could not be compiled
+      *slices,          // (values, indices, dense shape) -> IndexedSlices
+      *dtype_code,      // anything that names a type -> code
+      *np_empty,        // numpy.empty
+      *np_dtypes,       // tuple of NumPy types by code
       *argument_error,  // the exception class of Code::Argument
       *fetch,           // an array on a device -> its bytes on the host
       *held,    // (op, operands, attributes) -> the result of an op on values that Python holds, or a tuple
@@ -287,8 +286,8 @@ struct Hooks {
 };
 extern Hooks hooks;
 
-// Names of methods that the core calls, and what else of Python's it needs. Made with the module, and not
-// when they are first needed: a thread that waits for another to make one would keep the world from stopping.
+// Names of methods that the core calls, and other Python objects that it needs. Made with the module and not
+// on first use: a thread waiting for another to make one could not be paused by Python.
 struct Names {
   PyObject *array, *assign, *call, *defer, *read, *slow_call, *symbol_for, *tensor, *trace, *update, *nothing,
       *getitem;
@@ -300,7 +299,7 @@ std::vector<Ref<>> current_watchers();  // of the ops of this thread
 // The tapes of this thread that record now.
 std::vector<Ref<>> current_tapes();
 
-// Tells the watcher, if there is one, that a tensor's values leave for NumPy or Python.
+// Notifies the watchers, if there are any, that a tensor is converted to NumPy or Python values.
 void note_leaving(PyObject* tensor);
 
 // ---- the recorded graph -------------------------------------------------------------------
@@ -315,30 +314,29 @@ struct TapeLink {
   uint32_t at;  // index of the node in tape->nodes
 };
 
-// One recorded call, or a leaf (a watched tensor, a variable). Alive while one of its results
-// or a later record needs it: what nothing can reach any more is forgotten at once. Tapes do
-// not own nodes; nodes know their tapes.
+// One recorded call, or a leaf (a watched tensor, a variable). It lives as long as one of its results or a
+// later record refers to it. Tapes do not own nodes; nodes point to their tapes.
 struct Node {
   Count refs;
   int32_t n_in, n_out;
   Spin lock;             // of its links to tapes
   bool explicit_values;  // closures: called with cotangents, operands and results
-  uint8_t rank;          // the highest of its values: they have room for no more sizes
+  uint8_t rank;          // the highest of its values, which are allocated without room for more sizes
   bool in_slab;          // of slabs.h
   union {
     uint64_t seq;  // order of recording, a topological order
-    Node* next;    // of a node that nobody holds: the next one to be freed
+    Node* next;    // of a node without references: the next one to be freed
   };
   OpObject* op;  // nullptr: a leaf
   CallAttrs* attrs;
   PyObject* closure;   // custom gradients: called with the cotangents
   PyObject** symbols;  // of the values, when the call was traced; owned
   Shared<uint32_t> n_tapes;
-  uint32_t place;  // in the list of the backward pass that was here last, see pass.h
+  uint32_t place;  // its index in the last backward pass that visited it, see pass.h
   TapeLink tape[2];
   std::vector<TapeLink>* more_tapes;  // from the third on
   Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }
-  // Operands, then results. A tensor is as long as its sizes are many: a record of scalars takes a third.
+  // Operands, then results. A tensor takes only the room its rank needs: a record of scalars, a third.
   Tensor& value(int i) {
     return *reinterpret_cast<Tensor*>(reinterpret_cast<char*>(edges() + n_in) +
                                       size_t(i) * value_bytes(rank));
@@ -348,7 +346,7 @@ struct Node {
   }
   TapeLink& link(uint32_t i) { return i < 2 ? tape[i] : (*more_tapes)[i - 2]; }
 };
-// Where a tensor came from, or what a variable is to tapes; nullptr: no tape knows it.
+// The record of a tensor, or the leaf of a variable; nullptr: no tape tracks it.
 inline Node* node_of(PyObject* o) {
   if (is_tensor(o)) return as_tensor(o)->node;
   return is_variable(o) ? as_variable(o)->leaf : nullptr;
@@ -365,7 +363,7 @@ struct Tape {
   PyObject_HEAD Context context;  // entered while it records
   enum class Stage : uint8_t { New, Open, Used } stage;
   bool persistent, watch_accessed;
-  bool variables_only;               // takes note of the variables that are read, and records nothing
+  bool variables_only;               // only lists the variables that are read, and records nothing
   std::vector<Node*> nodes;          // not owned
   std::vector<PyObject*> variables;  // owned; in order of first access
   PyObject* dict;
@@ -375,11 +373,11 @@ extern PyTypeObject* TapeType;
 void init_tape_type(PyObject* module);
 
 bool join_tape(Node* n, Tape* t);   // false: it was there already
-void leave_tape(Node* n, Tape* t);  // a node on no tape lets its values and edges go
-bool leave_tape(Tape* t);           // the last node of the tape does; false: there is none
+void leave_tape(Node* n, Tape* t);  // a node on no tape is emptied of its values and edges
+bool leave_tape(Tape* t);           // the last node of the tape leaves; false: there is none
 // Guards the lists of a tape. Tapes share locks, which outlive them all.
 Spin& lock_of(const Tape* t);
-// What is on a tape now. It stays while it is looked at: other threads may let go of it meanwhile.
+// The nodes that are on a tape now, with references: other threads may release theirs meanwhile.
 struct HeldNodes : std::vector<Node*> {
   explicit HeldNodes(const Tape* t);
   HeldNodes(const HeldNodes&) = delete;
@@ -391,18 +389,17 @@ struct HeldNodes : std::vector<Node*> {
 // Records a call on every active tape that tracks one of its operands.
 void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out,
             int n_out);
-// Results whose gradient is made by a Python function of their cotangents.
-// With `keep` (not -1) the function is called with (cotangents, operands, results), of which it keeps those
-// in the mask.
+// Records results whose gradient a Python function computes from their cotangents. If `keep` is not -1, the
+// function is called with (cotangents, operands, results), of which the values in the mask are kept.
 void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out,
                     bool explicit_values = false, uint64_t keep = 0);
 void touch_variable(VariableObject* v);
-void add_variable(Tape* t, VariableObject* v);  // that has joined it
+void add_variable(Tape* t, VariableObject* v);  // whose leaf has joined the tape
 
 // ---- errors -------------------------------------------------------------------------------
 
 void raise(const Error& e);          // sets the Python exception
-std::string text_of(PyObject* str);  // for messages: what is no text in UTF-8 is replaced
+std::string text_of(PyObject* str);  // for messages: what is not valid UTF-8 is replaced
 // Calls f and turns C++ exceptions into a Python exception and `failed`.
 template <class R, class F> R guarded(R failed, F&& f) noexcept {
   try {

@@ -1,5 +1,5 @@
-// Runs ops on operands that are tensors already: natively, in Python, or into a trace; then tells
-// the tapes.
+// Runs ops on operands that are tensors already: natively, in Python, or into a trace; then records the call
+// on the tapes.
 #include <algorithm>
 
 #include "device.h"
@@ -27,7 +27,7 @@ static Error with_operands(const Error& e, const OpObject* op, TensorObject* con
            ": " + in[i]->value.spec().str();
     if (!list) ++param;
   }
-  const char* joined = e.text.ends_with('.') ? " Got " : "; got ";  // TensorFlow's sentences are kept whole
+  const char* joined = e.text.ends_with('.') ? " Got " : "; got ";  // TensorFlow's sentences are not changed
   return {e.code, op->name + ": " + e.text + (got.empty() ? "" : joined + got + ".")};
 }
 
@@ -39,8 +39,8 @@ void no_value() {
        "read");
 }
 
-// What the results of an op written in Python are: asked of its `infer([(dtype, shape)], attrs) -> [(shape,
-// dtype)]`, which an op that was entered into the table directly gets when it is first needed.
+// Types and shapes of the results of an op written in Python, from its `infer([(dtype, shape)], attrs) ->
+// [(shape, dtype)]`, which an op that was added to the table directly gets on first use.
 static void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs, Outs& outs) {
   auto dims = [](const Shape& s) {
     Ref<> t(checked(PyTuple_New(s.rank)));
@@ -84,9 +84,9 @@ static void infer_native(OpObject* op, const Tensor* const* in, int n, const Att
     op->impl->infer({in, n, attrs}, outs);
 }
 
-// What values that Python holds are inferred as: the shapes of a call are those of a call on such numbers,
-// and results of their type are held again. No op makes them of anything else, but for a cast to a type it
-// names.
+// The type used to infer a call on values held by Python: its shapes are those of the same call on such
+// numbers, and results of that type are held values again. Only a cast to a named type makes them from other
+// values.
 static Dtype in_place_of(Dtype held, const Attrs& attrs) {
   if (held == Dtype::Str) return Dtype::U64;
   for (const Attr& a : attrs.values)
@@ -120,7 +120,7 @@ void infer_results(OpObject* op, const Tensor* const* in, int n, CallAttrs* attr
     infer_native(op, in, n, values, outs);
 }
 
-// A call on tensors of a trace: shapes are inferred, and the trace takes note.
+// A call on tensors of a trace: shapes are inferred, and the call is written into the graph.
 static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs, PyObject* symbol) {
   std::vector<const Tensor*> operand_values;
   for (int i = 0; i < n; ++i) {
@@ -156,7 +156,7 @@ static void check_divisor(const OpObject* op, const Tensor& y) {
   if (zero) fail("Integer division by zero");
 }
 
-// An integer to a negative power is no integer.
+// Integers have no negative integer powers.
 static void check_exponent(const Tensor& y) {
   bool negative = visit(y.dtype, [&](auto t) {
     using T = decltype(t);
@@ -228,7 +228,7 @@ static PyObject* run_impl(OpObject* op, TensorObject* const* in, int n, CallAttr
     elements += double(in[i]->value.numel);
   }
   Call call{values, n, attrs ? attrs->values : none};
-  // The list of results keeps its memory between calls.
+  // Reused, so that the list of results is not allocated for each call.
   static thread_local Outs spare;
   Outs outs;
   outs.swap(spare);
@@ -262,7 +262,7 @@ static PyObject* run_impl(OpObject* op, TensorObject* const* in, int n, CallAttr
   return finish(op, in, n, attrs, results);
 }
 
-// An op written in Python: its own calls are not recorded, its rule stands for all of them.
+// An op written in Python: the ops it calls are not recorded, since it has a rule of its own.
 static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
   PyObject* extra = attrs_tuple(attrs);
   Py_ssize_t n_extra = PyTuple_GET_SIZE(extra);
@@ -290,8 +290,8 @@ static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAt
   return finish(op, in, n, attrs, results);
 }
 
-// A native op on values that Python holds: its hook makes numbers of them, which the kernels move. No
-// gradient flows there.
+// A native op on values held by Python: a hook replaces them by indices, which the kernels move. They have no
+// gradients.
 static PyObject* run_held(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
   for (int i = 0; i < n; ++i)
     if (in[i]->symbol)
@@ -303,14 +303,14 @@ static PyObject* run_held(OpObject* op, TensorObject* const* in, int n, CallAttr
   return checked(PyObject_CallFunctionObjArgs(hooks.held, self, operands.get(), attrs_tuple(attrs), nullptr));
 }
 
-// A tensor with a value that was there before the current trace began, or that the trace lifts into its
-// graph.
+// Whether a tensor with a value must become an input of the current trace: it is older than the trace, or it
+// is differentiable and the trace keeps such tensors as constants of its graph.
 static bool is_outside(const ThreadState& here, TensorObject* t) {
   return !t->symbol && t->value.has_value() &&
-         (t->born <= here.trace_start || (here.trace_lifts && is_differentiable(t->value.dtype)));
+         (t->born <= here.trace_start || (here.trace_keeps_constants && is_differentiable(t->value.dtype)));
 }
 
-// In a trace, tensors from outside are inputs of the graph: a later run and a tape around it see them.
+// In a trace, tensors from outside become inputs of the graph, so that tapes around its runs track them.
 static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
   std::vector<Ref<TensorObject>> owned;
   std::vector<TensorObject*> operands(in, in + n);
@@ -328,13 +328,13 @@ static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, Call
   return run_op(op, operands.data(), n, attrs);
 }
 
-// They may raise, or change who watches.
+// Watchers may raise, or change the watchers.
 static void tell_watchers(PyObject* op, PyObject* operands, PyObject* result) {
   for (auto& w : current_watchers())
     Ref<>(checked(PyObject_CallFunctionObjArgs(w.get(), op, operands, result, nullptr)));
 }
 
-// Shows the call and its result to the watchers.
+// Passes the call and its result to the watchers.
 static PyObject* watched(OpObject* op, TensorObject* const* in, int n, PyObject* out) {
   Ref<> result(out), operands(checked(PyTuple_New(n)));
   for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(operands.get(), i, Py_NewRef(object(in[i])));
@@ -369,7 +369,7 @@ PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs)
     PyObject* out = op->kernel ? run_kernel(op, in, n)
                     : op->impl ? run_impl(op, in, n, attrs)
                                : run_python(op, in, n, attrs);
-    return here.told ? watched(op, in, n, out) : out;
+    return here.notifies ? watched(op, in, n, out) : out;
   } catch (const Error& e) {
     throw with_operands(e, op, in, n);
   }

@@ -48,8 +48,8 @@ static int type_of_all(PyObject* list) {
   return -1;
 }
 
-// The common type of the operands when none of them is a tensor: arrays decide before numbers,
-// and a float among integers makes all of them floats.
+// The common type of the operands if none of them is a tensor: arrays take precedence over numbers, and a
+// float among integers makes all of them floats.
 static int type_of_values(PyObject* const* items, size_t n) {
   int best = -1;
   for (size_t i = 0; i < n; ++i) {
@@ -64,7 +64,7 @@ static int type_of_values(PyObject* const* items, size_t n) {
   return best;
 }
 
-// A tensor, or a symbol, with elements of another type. Tapes do not see it.
+// A tensor, or a symbol, cast to another type, unseen by tapes.
 static Ref<TensorObject> as_type(TensorObject* t, Dtype type) {
   if (t->symbol) {
     PyObject* dtype = PyTuple_GET_ITEM(hooks.dtypes, Py_ssize_t(type));
@@ -152,7 +152,7 @@ static bool wants_fallback(OpObject* op, PyObject** bound) {
   return false;
 }
 
-// Objects that are the same whenever they are equal, and never die: what attributes usually are.
+// Whether equal objects are identical and immortal, as most attributes are.
 static bool is_lasting(const Param& p, PyObject* o) {
   if (o == p.fallback || o == Py_None || PyBool_Check(o)) return true;
   if (PyLong_CheckExact(o)) {
@@ -165,7 +165,7 @@ static bool is_lasting(const Param& p, PyObject* o) {
   return false;
 }
 
-// The attributes of a call. Calls with the same lasting objects and the same rank share them.
+// The attributes of a call, shared by calls with the same such objects and the same rank.
 static CallAttrs* parse_attrs(OpObject* op, PyObject** bound, const Tensor* first) {
   constexpr size_t kMostKnown = 16;
   KnownAttrs key{first ? first->shape.rank : 0, {}, nullptr};
@@ -221,7 +221,8 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
     } else if (op->params[k].kind == ParamKind::Operands) {
       PyObject* seq = bound[k];
       if (is_tensor(seq) || is_variable(seq) || !PySequence_Check(seq)) {
-        // One tensor stands for the list of its rows, unless the row says otherwise: tf.concat(x, axis) is x.
+        // A single tensor is taken as the list of its rows, unless the row has `one_is_all`: tf.concat(x,
+        // axis) is x.
         bool whole = (is_tensor(seq) || is_variable(seq)) && op->one_is_all;
         list = Ref<>(checked(whole ? PyTuple_Pack(1, seq) : PySequence_Tuple(seq)));
       } else {
@@ -233,7 +234,7 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
             type_of_values(PySequence_Fast_ITEMS(list.get()), size_t(PySequence_Fast_GET_SIZE(list.get())));
     }
   }
-  // Python values take the only type an op has (bool), if it has one.
+  // If the op has only one type (bool), Python values are converted to it.
   if (any_common && common < 0)
     common = std::has_single_bit(op->dtypes) ? std::countr_zero(op->dtypes) : type_of_values(plain, n_params);
   if (common >= 0 && !(op->dtypes >> common & 1)) wrong_type(op, Dtype(common));
@@ -260,7 +261,7 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
   return run_op(op, reinterpret_cast<TensorObject* const*>(operands.data()), int(operands.size()), attrs.p);
 }
 
-// A call whose arguments are not all tensors: classes of Python may take it over. nullptr: none does.
+// A call whose arguments are not all tensors, if the class of one handles it; else nullptr.
 static PyObject* taken(OpObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   if (!has_takers()) return nullptr;
   Ref<> out(checked(taken_call(reinterpret_cast<PyObject*>(op), args, n, kwnames)));
@@ -476,7 +477,7 @@ static PyGetSetDef getset[] = {
     {"op_name", get_name, nullptr, "The name of the op in the table.", nullptr},
     {"row", get_row, nullptr, "The op's row of the table.", nullptr},
     {"_python", get_python, nullptr, "The function of an op written in Python, or None.", nullptr},
-    {"_shares", get_shares, nullptr, "Whether a result may be where an operand is.", nullptr},
+    {"_shares", get_shares, nullptr, "Whether a result may share memory with an operand.", nullptr},
     {"_reads", get_reads, nullptr, "Bit masks of the values each rule reads, for each kind of call so far.",
      nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},

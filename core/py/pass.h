@@ -1,6 +1,6 @@
-// One backward pass: which records it visits, what it holds for each, and a step over one record.
-// What is common to all rules happens here: sums over broadcast axes, conjugates, zero
-// cotangents, accumulation.
+// One backward pass: the records it visits, its state for each, and a step over one record.
+// What all rules have in common is done here: sums over broadcast axes, conjugates, zero cotangents,
+// accumulation.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -11,9 +11,9 @@
 namespace gt {
 
 struct Visit {
-  Node* node;              // nullptr once the pass has let go of it
+  Node* node;              // nullptr once the pass has released it
   uint64_t seq;            // the node's
-  uint32_t residuals = 0;  // where the inputs that stand for its values are listed
+  uint32_t residuals = 0;  // where in residuals_ the inputs for its values are listed
   uint32_t first = 0;      // index of its first cotangent
   bool needed = false;     // leads to a source
   bool source = false;     // its cotangent is kept
@@ -21,18 +21,18 @@ struct Visit {
   bool steps() const { return needed && !beyond && node->n_in; }
 };
 
-// Python's 0 stands for a gradient that is zero whatever the values are. Nothing is computed
-// with it: a record that only zeros reach hands them on.
+// Python's 0 stands for a gradient that is zero whatever the values are. Nothing is computed with it: a
+// record with only such cotangents passes them on.
 inline Ref<> zero_gradient() { return Ref<>(checked(PyLong_FromLong(0))); }
 inline bool is_zero(PyObject* g) { return PyLong_CheckExact(g) && PyObject_Not(g) == 1; }
 
-// Asks for the memory of a record that is looked at soon: a long pass waits for memory, not for arithmetic.
-inline void expect(const Node* n) {
+// Prefetches a record: a long pass waits for memory, not for arithmetic.
+inline void prefetch(const Node* n) {
   for (int line = 0; line < 4; ++line) __builtin_prefetch(reinterpret_cast<const char*>(n) + 64 * line);
 }
-constexpr size_t kAhead = 8;  // how many records before it is looked at
+constexpr size_t kAhead = 8;  // how many records earlier
 
-// Which record's rule is running: for watchers, who want to know what a backward op belongs to.
+// Sets which record's rule is running, so that watchers can tell what a backward op belongs to.
 struct Stepping {
   ThreadState& here = thread_state();
   const Node* before = here.stepping;
@@ -40,7 +40,7 @@ struct Stepping {
   ~Stepping() { here.stepping = before; }
 };
 
-// Whether an active tape knows of it.
+// Whether it is on an active tape.
 inline bool is_followed(Node* n) {
   if (active_tapes().empty()) return false;
   Pinned here;
@@ -54,14 +54,15 @@ class Pass {
     for (Visit& v : visits_) unref(v.node);
   }
 
-  // Part of a long pass: some of its visits, those that are needed, and after them what they read elsewhere.
+  // Part of a long pass: a range of its visits, those that are needed, followed by the records in other parts
+  // that they lead to.
   Pass(Pass& whole, size_t begin, size_t end) : Pass(whole.tape_, 0) {
     whole_ = &whole;
     begin_ = begin;
     own_.assign(end - begin, Numbers::kNone);
     for (size_t i = begin; i < end; ++i) {
       const Visit& v = whole.visits_[i];
-      if (i + kAhead < end) expect(whole.visits_[i + kAhead].node);
+      if (i + kAhead < end) prefetch(whole.visits_[i + kAhead].node);
       if (!v.needed) continue;
       own_[i - begin] = uint32_t(visits_.size());
       visits_.push_back(v);
@@ -95,8 +96,8 @@ class Pass {
   void collect() {
     for (size_t i = 0; i < visits_.size(); ++i) {
       Node* n = visits_[i].node;
-      // What was recorded before it mostly lies before it.
-      expect(reinterpret_cast<Node*>(reinterpret_cast<char*>(n) - kAhead * 256));
+      // The record made before it usually lies before it in memory.
+      prefetch(reinterpret_cast<Node*>(reinterpret_cast<char*>(n) - kAhead * 256));
       for (int k = 0; k < n->n_in; ++k)
         if (Node* from = n->edges()[k].node) push(from);
     }
@@ -112,8 +113,8 @@ class Pass {
       return k == Numbers::kNone ? nullptr : &visits_[k];
     }
     if (is_at(n, n->place)) return &visits_[n->place];
-    // Another pass over the same records has put its own places there: rules run Python, and there are
-    // threads.
+    // Another pass over the same records, in a rule's Python code or in another thread, has set its own
+    // places.
     auto older = [](const Visit& v, uint64_t seq) { return v.seq > seq; };
     auto found = std::lower_bound(visits_.begin(), visits_.end(), n->seq, older);
     return found != visits_.end() && found->seq == n->seq ? &*found : nullptr;
@@ -124,10 +125,9 @@ class Pass {
   std::vector<Visit>& visits() { return visits_; }
   Ref<>& cotangent(const Visit& v, int output) { return cotangents_[v.first + size_t(output)]; }
 
-  // Where the part of a long pass that begins at `begin` should end: where what it begins with begins again,
-  // so that the iterations of a loop come in equal parts, which share a program. As soon as may be: the
-  // second level of a core's cache holds a thousand records, and what is read again and again should stay
-  // there.
+  // Where the part of a long pass that begins at `begin` should end: where its first ops occur again, so that
+  // the iterations of a loop fall into equal parts, which share a program. Parts are short, because the
+  // second-level cache of a processor core holds about a thousand records.
   size_t end_of_part(size_t begin) const {
     constexpr size_t kLeast = 1024, kAlike = 64;
     auto op = [&](size_t i) { return static_cast<const void*>(visits_[i].node->op); };
@@ -159,7 +159,7 @@ class Pass {
     }
     for (size_t i = visits_.size(); i-- > 0;) {
       Visit& v = visits_[i];
-      if (i >= kAhead) expect(visits_[i - kAhead].node);
+      if (i >= kAhead) prefetch(visits_[i - kAhead].node);
       if constexpr (!kFreeThreaded) v.node->place = uint32_t(i);
       v.needed = v.source;
       for (int k = 0; k < v.node->n_in && !v.needed; ++k) v.needed = needs(v.node->edges()[k]);
@@ -194,8 +194,8 @@ class Pass {
     }
   }
 
-  // For each end the seeds that its gradient depends on, as bits of `words` words: seed k is the cotangent of
-  // end k of `from`. No rule is run.
+  // For each edge of `to`, which cotangents its gradient depends on, as a bit mask of `words` words: bit k is
+  // the cotangent of edge k of `from`. No rule is run.
   std::vector<uint64_t> reached(const std::vector<Edge>& from, const std::vector<Edge>& to, size_t words) {
     std::vector<uint64_t> bits(cotangents_.size() * words);
     auto at = [&](const Edge& e) { return bits.data() + (visit(e.node)->first + e.output) * words; };
@@ -224,7 +224,7 @@ class Pass {
       for (Visit& v : visits_) leave_tape(v.node, tape_);
   }
 
-  // Lets go of what a part was, after its visits.
+  // Frees the state of a part once its records have been visited.
   void drop(size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       Visit& v = visits_[i];
@@ -235,8 +235,8 @@ class Pass {
     }
   }
 
-  // Writes down what this pass will compute. False when it cannot be compiled: a custom
-  // gradient, or a record of a trace.
+  // Describes what this pass will compute. False if it cannot be compiled: a custom gradient, or a record of
+  // a trace.
   bool describe(Structure& s) {
     Numbers origins(2 * visits_.size());
     residuals_.clear();
@@ -250,7 +250,7 @@ class Pass {
       s.followed |= is_followed(n);
       if (n->symbols || (n->closure && !n->explicit_values)) return false;
       ++s.records;
-      // No two structures have the same words: each says how many follow.
+      // Each word says how many follow, so that different structures have different words.
       s.query.add(uint64_t(n->n_in) << 32 | uint64_t(n->n_out) << 1 | bool(n->attrs));
       if (n->closure)
         s.query.add_object(n->closure);
@@ -292,7 +292,7 @@ class Pass {
     return true;
   }
 
-  // False where an attribute may change from call to call without being another one.
+  // False if an attribute is a mutable object, which may change between calls.
   static bool describe(Structure& s, const Attrs& attrs) {
     for (const Attr& a : attrs.values) {
       s.query.add(uint64_t(a.kind) << 32 | a.ints.size());
@@ -344,7 +344,7 @@ class Pass {
                            : beyond_.find(uint32_t(place), [](uint32_t) { return true; });
     return k == Numbers::kNone ? nullptr : &visits_[k];
   }
-  // By runs that are in order: records come in few strands.
+  // A merge sort of runs that are in order already: there are few.
   void sort() {
     auto younger = [](const Visit& a, const Visit& b) { return a.seq > b.seq; };
     std::vector<std::vector<Visit>::iterator> runs{visits_.begin()};
@@ -372,7 +372,7 @@ class Pass {
     Ref<TensorObject> t(new_tensor(n->value(i)));
     t->node = ref(i < n->n_in ? n->edges()[i].node : n);
     t->output = i < n->n_in ? n->edges()[i].output : uint32_t(i - n->n_in);
-    t->born = n->seq;  // not now: a trace that began since then is to take it as an input
+    t->born = n->seq;  // and not the next number: a trace that began since then must take it as an input
     if (n->symbols) t->symbol = Py_XNewRef(n->symbols[i]);
     return t;
   }
@@ -420,8 +420,7 @@ class Pass {
     }
   }
 
-  // The gradient function of a graph says which operands it has gradients for; nothing for others. It takes
-  // zeros, and knows where each of them goes on.
+  // Which operands the gradient function of a graph has gradients for; null for other functions.
   static Ref<> connected_of(Node* n) {
     if (!n->closure || !n->explicit_values) return {};
     Ref<> connected(PyObject_GetAttrString(n->closure, "connected"));
@@ -429,7 +428,7 @@ class Pass {
     return connected && PyTuple_Check(connected.get()) ? connected : Ref<>();
   }
 
-  // Calls `f` with the operands that a gradient, if only zero, goes on to.
+  // Calls `f` with the operands that get a gradient, even if it is zero.
   template <class F> void each_dependent(Node* n, F&& f) {
     Ref<> connected = connected_of(n);
     for (int i = 0; i < n->n_in; ++i) {
@@ -583,12 +582,13 @@ class Pass {
 
   Tape* tape_;
   std::vector<Visit> visits_;
-  Numbers places_;  // of nodes, where threads cannot write these into the nodes: passes meet at shared leaves
+  Numbers places_;  // of nodes, if free-threaded: passes of several threads share leaves
   uint32_t n_cotangents_ = 0;
-  Pass* whole_ = nullptr;      // of a part: the pass that it is a part of,
-  size_t begin_ = 0;           // where it begins there,
-  std::vector<uint32_t> own_;  // for each visit from there on, where it is here,
-  Numbers beyond_;             // and for visits of other parts, by their places
+  // Of a part:
+  Pass* whole_ = nullptr;      // the pass that it is a part of
+  size_t begin_ = 0;           // where it begins in that pass
+  std::vector<uint32_t> own_;  // for each visit of the part, its index here
+  Numbers beyond_;             // for visits of other parts, by their places
   std::vector<Ref<>> cotangents_;
   std::vector<uint32_t> residuals_;
   std::vector<Ref<TensorObject>> symbols_;

@@ -1,5 +1,5 @@
-// The Python type Program: made from a description that gradtape/_src/engines/native/lower.py writes, run
-// with tensors.
+// The Python type Program: made from the description that gradtape/_src/engines/native/lower.py writes, and
+// run on tensors.
 #include "program_type.h"
 
 #include "device.h"
@@ -19,7 +19,7 @@ void call_python(void* context, int which, const Call& call, Outs& outs) {
   WithLock lock;
   Ref<> args(checked(PyTuple_New(call.n)));
   for (int i = 0; i < call.n; ++i) {
-    // Elements in the arena are written over later: the function gets a copy of those.
+    // Elements in the arena are overwritten later, so the function gets a copy.
     Tensor given = call[i];
     if (!given.buffer) {
       given.allocate();
@@ -178,12 +178,12 @@ void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tens
 void update_variables(ProgramObject* p, const Tensor* const* inputs, PyObject* targets,
                       std::vector<Tensor>& outs, AllSettled& settled) {
   const size_t n_targets = size_t(PyTuple_GET_SIZE(targets)), first = p->program->results.size() - n_targets;
-  // Code outside of the program may fail, and may want to read the variables.
+  // Not if it calls code outside of the program, which may fail or read the variables.
   Program::Run run(*p->program, inputs, !p->program->calls() && may_lend());
   Loans loans(run, targets, p->program->results.size());
   settled.let_go();
   without_lock([&] { run.compute(outs); });
-  // Nothing else runs before all of them have changed: what they let go of is freed with `outs`.
+  // No other code runs until all have changed: the old values are freed with `outs`.
   Loans::End end(loans);
   for (size_t k = 0; k < n_targets; ++k)
     exchange(as_variable(PyTuple_GET_ITEM(targets, Py_ssize_t(k)))->value, outs[first + k]);
@@ -194,7 +194,7 @@ namespace {
 // The inputs of one run; up to 32 need no memory.
 class Inputs {
  public:
-  // Of a list or tuple of tensors and variables, which must fit the program. Nothing but a run may follow.
+  // From a list or tuple of tensors and variables, which must fit the program. A run must follow at once.
   Inputs(const Program& p, PyObject* given, PyObject* targets = nullptr) {
     if (!PyList_Check(given) && !PyTuple_Check(given))
       fail(Code::Type, "program: expected a list of tensors");
@@ -251,7 +251,7 @@ static PyObject* program_run(PyObject* self, PyObject* list) {
   });
 }
 
-// Whether the results that are written over inputs are new values of just those variables.
+// Whether each result that overwrites an input is the new value of just that variable.
 bool writes_over(const Program& p, PyObject* inputs, PyObject* targets) {
   const size_t n = size_t(PyTuple_GET_SIZE(targets)), first = p.results.size() - n;
   for (size_t k = 0; k < p.in_place.size(); ++k) {
@@ -263,8 +263,8 @@ bool writes_over(const Program& p, PyObject* inputs, PyObject* targets) {
   return true;
 }
 
-// The results that are not new values of the variables, which are the last results. They are written over the
-// old values where nobody else holds those.
+// Returns the results that are not new values of the variables. Those, the last results, overwrite the old
+// values where nothing else refers to them.
 std::vector<Tensor> run_update(ProgramObject* p, PyObject* list, PyObject* targets) {
   const Program& program = *p->program;
   const size_t n_targets = size_t(PyTuple_GET_SIZE(targets));
@@ -332,7 +332,7 @@ static PyObject* program_profile(PyObject* self, PyObject* args) {
 
 static PyMethodDef methods[] = {
     {"profile", program_profile, METH_VARARGS, "Seconds per step over several runs."},
-    {"update", program_update, METH_VARARGS, "Runs, and gives variables their new values."},
+    {"update", program_update, METH_VARARGS, "Runs, and assigns the variables their new values."},
     {"run", program_run, METH_O, "Runs the program on a list of tensors; returns the list of results."},
     {}};
 static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(program_new)},
@@ -341,7 +341,7 @@ static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(program_new)},
                               {}};
 static PyType_Spec spec = {"gradtape._core.Program", sizeof(ProgramObject), 0, Py_TPFLAGS_DEFAULT, slots};
 
-// ---- what the passes of gradtape/_src/graph ask ------------------------------------------------
+// ---- functions for the passes of gradtape/_src/graph -------------------------------------------
 
 namespace {
 
@@ -375,7 +375,7 @@ PyObject* infer(PyObject*, PyObject* args) {
   });
 }
 
-// The operands of a call that comes as a list.
+// The operands of a call, given as a list.
 std::vector<Ref<TensorObject>> operands_of(OpObject* op, PyObject* list) {
   std::vector<Ref<TensorObject>> all;
   each(list, [&](PyObject* t) { all.push_back(to_tensor(t)); });
@@ -402,7 +402,7 @@ PyObject* apply(PyObject*, PyObject* args) {
   });
 }
 
-// record_op(op, operands, results, attrs): tells the tapes of a call that is in the graph already
+// record_op(op, operands, results, attrs): records on the tapes a call that is in the graph already
 PyObject* record_call(PyObject*, PyObject* args) {
   PyObject *op_object, *ins, *outs, *attrs;
   if (!PyArg_ParseTuple(args, "O!OOO", OpType, &op_object, &ins, &outs, &attrs)) return nullptr;
@@ -419,7 +419,8 @@ PyObject* record_call(PyObject*, PyObject* args) {
   });
 }
 
-// recorded_symbols() -> [tensor]: the tensors of traces that this thread's tapes know, as the tapes know them
+// recorded_symbols() -> [tensor]: the tensors of traces that are on this thread's tapes, linked to their
+// records
 PyObject* recorded_symbols(PyObject*, PyObject*) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Ref<> list(checked(PyList_New(0)));
@@ -452,10 +453,10 @@ PyObject* make_scalar(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {
     {"infer", infer, METH_VARARGS, "Shapes and types of an op's results."},
-    {"apply", apply, METH_VARARGS, "Runs an op on tensors with attributes that are normal already."},
-    {"record_op", record_call, METH_VARARGS, "Tells the tapes of a call whose results exist already."},
+    {"apply", apply, METH_VARARGS, "Runs an op on tensors, with normalised attributes."},
+    {"record_op", record_call, METH_VARARGS, "Records a call whose results exist already."},
     {"recorded_symbols", recorded_symbols, METH_NOARGS,
-     "The tensors of traces that this thread's tapes know."},
+     "The tensors of traces that are on this thread's tapes."},
     {"scalar", make_scalar, METH_VARARGS, "A tensor of one number."},
     {}};
 

@@ -1,4 +1,4 @@
-// Programs as Python objects.
+// The Python type Program: a compiled graph that runs on tensors.
 #pragma once
 #include <optional>
 
@@ -20,21 +20,21 @@ void init_update_type(PyObject* module);
 
 // Runs without the interpreter's lock; throws what the steps throw.
 void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs);
-// Runs, and then all targets, a tuple of variables, have the last results at once. `outs` is left with the
-// other results, and in their places after those the old values.
-// `settled`: the variables among the inputs and the targets, which it lets go of while it runs.
+// Runs, then assigns the last results to the targets, a tuple of variables, all at once. `outs` then holds
+// the other results, followed by the old values of the targets. `settled`: the variables among the inputs and
+// the targets, which are unlocked while it runs.
 class AllSettled;
 void update_variables(ProgramObject* p, const Tensor* const* inputs, PyObject* targets,
                       std::vector<Tensor>& outs, AllSettled& settled);
-// Whether the results of a program that are written over inputs are new values of just those variables.
+// Whether each result that overwrites an input is the new value of just that variable.
 bool writes_over(const Program& p, PyObject* inputs, PyObject* targets);
 
 // The native form of attributes given as Python values, the opposite of attrs_tuple. Owned by the caller.
-// `first`: the first operand, which axes are of; nullptr: there is none.
+// `first`: the first operand, to which axes refer; nullptr: there is none.
 CallAttrs* attrs_from_tuple(OpObject* op, PyObject* tuple, const Tensor* first);
 
-// Runs on a list or tuple of tensors and variables; gives the results that are not new values of `targets`,
-// which are the last ones.
+// Runs on a list or tuple of tensors and variables, assigns the last results to `targets` and returns the
+// others.
 std::vector<Tensor> run_update(ProgramObject* p, PyObject* list, PyObject* targets);
 PyObject* tensor_list(std::vector<Tensor>& tensors, size_t n);  // of the first n; new reference
 

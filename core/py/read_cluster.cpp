@@ -6,7 +6,7 @@
 namespace gt::reading {
 namespace {
 
-// The loop of a reduction whose results have the type of what it reduces, and are reduced as it is.
+// The loop of a reduction that computes in the type of its operand.
 ReduceLoop reduction_of(const std::string& name, Dtype t) {
   const Reduction* r = find_reduction(name);
   if (!r || !r->loop[int(t)] || r->out[int(t)] != t) fail(Code::Value, "program: there is no such reduction");
@@ -29,13 +29,13 @@ void read_row_reduction(ClusterOp& op, const std::string& name, Dtype t, PyObjec
     fail(Code::Value, "program: a reduction has another number of results");
 }
 
-// Finds the loop of a whole cluster by the text of its operations, as kernels/whole.h reads it.
+// Looks up a kernel for the whole cluster by the text of its operations, in the format of kernels/whole.h.
 void find_whole(Cluster& c, const std::string& text) {
   const Elementwise* known = find_elementwise(text);
   if (!known || known->arity >= 0) return;
   c.whole = known->loop[int(Dtype::F32)];
   c.cost = known->cost;
-  // The text names each of them, so there are as many as the loop expects.
+  // The text names each register, so there are as many as the loop expects.
   auto enter = [&](std::vector<uint16_t>& some, Register::Kind kind, uint16_t r) {
     const Register& reg = c.registers[r];
     if (reg.kind != kind) return;
@@ -71,7 +71,7 @@ Cluster read_cluster(PyObject* d) {
   if (c.registers.size() > UINT16_MAX + size_t(1))
     fail(Code::Runtime, "program: a cluster has too many registers");
   double cost = 0;
-  // The operations as text; that of reductions, and of other things than floats, is not known to any loop.
+  // The operations as text. No such kernel has reductions, or types other than float.
   std::string words;
   auto add_word = [&](uint16_t r) {
     const Register& reg = c.registers[r];

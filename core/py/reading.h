@@ -1,4 +1,4 @@
-// Reads what gradtape/_src/engines/native/lower.py writes down: lists, tuples and numbers, which are checked.
+// Reads the lists, tuples and numbers that gradtape/_src/engines/native/lower.py writes, and checks them.
 #pragma once
 #include <string>
 
@@ -12,7 +12,7 @@ inline int64_t integer(PyObject* o) {
   if (v == -1 && PyErr_Occurred()) throw PythonError{};
   return v;
 }
-// Of a list or a tuple.
+// The length of a list or a tuple.
 inline Py_ssize_t size(PyObject* sequence) {
   if (!PyList_Check(sequence) && !PyTuple_Check(sequence))
     fail(Code::Type, std::string("expected a list or a tuple; got an object of type ") +
@@ -23,7 +23,7 @@ inline PyObject* item(PyObject* sequence, Py_ssize_t i) {
   if (i >= size(sequence)) fail(Code::Value, "a list is too short");
   return PySequence_Fast_GET_ITEM(sequence, i);
 }
-// What `f` does may change the list: each item is held.
+// `f` may change the list, so a reference to each item is held.
 template <class F> void each(PyObject* sequence, F&& f) {
   for (Py_ssize_t i = 0; i < size(sequence); ++i) f(Ref<>::borrow(item(sequence, i)).get());
 }

@@ -1,4 +1,4 @@
-// Nodes of the recorded graph: how they are made, shared between tapes, and let go.
+// Nodes of the recorded graph: how they are made, shared between tapes, and freed.
 #include <algorithm>
 #include <new>
 
@@ -7,7 +7,7 @@
 
 namespace gt {
 
-// Nodes in a list through themselves: to let go of nodes must not need memory.
+// An intrusive list of nodes, since freeing nodes must not allocate.
 class NodeList {
  public:
   bool empty() const { return !first_; }
@@ -26,7 +26,7 @@ class NodeList {
 };
 
 #ifdef Py_GIL_DISABLED
-// Nodes are let go of by other threads than made them, which the system's allocator is made for.
+// From the system's allocator, which is made for blocks that another thread frees.
 static void* take_block(size_t bytes) { return ::operator new(bytes); }
 static void give_block(Node* n) { ::operator delete(n); }
 #else
@@ -51,14 +51,14 @@ static Node* new_node(OpObject* op, int n_in, int n_out, int rank) {
   n->n_out = n_out;
   n->rank = uint8_t(std::max(rank, 0));
   n->in_slab = bytes <= Slabs::kLargest;
-  n->seq = next_number();  // the same count as for tensors: what is older than a trace can be told
+  n->seq = next_number();  // counted together with tensors, so that one can tell what is older than a trace
   n->op = op;
   return n;
 }
 
 Node* new_leaf() { return new_node(nullptr, 0, 1, -1); }
 
-// A record is younger than what it reads, whichever thread made that.
+// Makes sure that a record has a higher number than its operands, which other threads may have made.
 static void come_after(TensorObject* const* in, int n_in) {
   if constexpr (kFreeThreaded)
     for (int i = 0; i < n_in; ++i)
@@ -72,21 +72,20 @@ static int highest_rank(TensorObject* const* in, int n_in, TensorObject* const* 
   return rank;
 }
 
-// Leaves keep no values, so only recorded calls have any to construct and destroy.
+// Leaves have no values to construct and destroy.
 static bool has_values(Node* n) { return n->op || n->closure; }
 
 // ---- links to tapes -----------------------------------------------------------------------
 //
-// A tape's list, and where each of its nodes stands in it, are under the tape's lock; the links of a node
-// under the node's, which is taken second. A tape that has a node is there: to let go of its last one it
-// needs its lock.
+// The tape's lock guards its list and the index of each node in it; the node's lock, taken second, guards the
+// links of the node. A tape with a node is alive: it needs its lock to remove its last node.
 
 Spin& lock_of(const Tape* t) {
   static constinit struct alignas(64) { Spin lock; } locks[64];
   return locks[(reinterpret_cast<uintptr_t>(t) * 0x9e3779b97f4a7c15ull) >> 58].lock;
 }
 
-// Which of the links leads to the tape; as many as there are: none. Under the lock of the node.
+// The index of the link to the tape; the number of links if there is none. Under the lock of the node.
 static uint32_t link_to(Node* n, const Tape* t) {
   const uint32_t all = n->n_tapes;
   for (uint32_t i = 0; i < all; ++i)
@@ -115,7 +114,8 @@ static bool unlink_from(Node* n, Tape* t) {
   return true;
 }
 
-// Of a node that nobody holds. Its last look at the links is under the lock: whoever was at them has left.
+// For a node without references. The links are read a last time under the lock, when no other thread uses
+// them.
 static void leave_all_tapes(Node* n) {
   for (;;) {
     Tape* t;
@@ -129,18 +129,17 @@ static void leave_all_tapes(Node* n) {
   }
 }
 
-// Takes one reference away. A node without any leaves its tapes at once, so that nobody finds it there, and
-// waits on `released`.
+// Drops a reference. If it was the last, the node leaves its tapes at once, so that nothing finds it there,
+// and is put into `released`.
 static void let_go(Node* n, NodeList& released) {
   if (!n->refs.take()) return;
   leave_all_tapes(n);
   released.push(n);
 }
 
-// Empties a node; the nodes it pointed at are let go of, not freed, so that a chain of a million
-// records is taken apart by a loop and not by recursion. Letting go of Python objects may run any
-// code, this function on the same node included: the node is a leaf before that, and the caller
-// keeps it alive.
+// Empties a node. The nodes it pointed to go into `released` and are not freed here, so that a chain of a
+// million records is freed by a loop and not by recursion. Releasing Python objects may run any code, even
+// this function on the same node: the node is made a leaf first, and the caller keeps it alive.
 static void empty_node(Node* n, NodeList& released) {
   int n_in, count;
   CallAttrs* attrs;
@@ -208,7 +207,7 @@ bool join_tape(Node* n, Tape* t) {
   return true;
 }
 
-// Of a node that the caller holds.
+// The caller holds a reference to the node.
 static void empty_without_tapes(Node* n) {
   if (n->n_tapes) return;
   NodeList released;
@@ -240,7 +239,7 @@ bool leave_tape(Tape* t) {
     Holding hold(lock_of(t));
     if (t->nodes.empty()) return false;
     n = t->nodes.back();
-    held = n->refs.add_if_any();  // else another thread is about to free it
+    held = n->refs.add_if_any();  // false if another thread is about to free it
     unlink_from(n, t);
   }
   if (!held) return true;
@@ -249,7 +248,7 @@ bool leave_tape(Tape* t) {
   return true;
 }
 
-// The active tapes that track one of the operands: any number, but seldom more than a few.
+// The active tapes that track one of the operands, usually very few.
 class Tracking {
  public:
   Tracking(TensorObject* const* in, int n_in) {
@@ -291,8 +290,8 @@ static void put_value(Tensor* at, const Tensor& x, bool keep) {
   at->dtype = x.dtype, at->shape = x.shape, at->numel = x.numel;
 }
 
-// Where results came from before they were recorded. They are let go of when the record is made: that may run
-// any code.
+// The nodes of results before they were recorded. Released after the record is made, since that may run any
+// code.
 struct Replaced {
   std::vector<Node*> nodes;
   ~Replaced() {
@@ -327,9 +326,9 @@ static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject*
   return node;
 }
 
-// Calls of one kind are taken to read the same values: a rule may go other ways for complex
-// numbers, other ranks, other flags, but not for other sizes or other places of a slice, which
-// would have every call looked at anew.
+// The rules of an op are assumed to read the same values in all calls of one kind: they may branch on complex
+// types, ranks and flags, but not on sizes or the position of a slice, or every call would be of its own
+// kind.
 static uint64_t kind_of_call(const OpObject* op, const CallAttrs* attrs, TensorObject* const* in, int n_in) {
   uint64_t kind = uint64_t(n_in);
   auto mix = [&](uint64_t v) { kind = (kind ^ v) * 0x9e3779b97f4a7c15ull, kind ^= kind >> 29; };
@@ -348,8 +347,8 @@ static const Reads* known_reads(const OpObject* op, uint64_t kind) {
   return op->reads.find_if([&](const Reads& r) { return r.call == kind; });
 }
 
-// Which values the rules of the tracked operands read. Found by running each rule once on
-// tensors that note whether their value is used.
+// Finds which values the rules of the tracked operands read, by running each rule once on tensors that note
+// whether their value is used.
 static void find_reads(OpObject* op, uint64_t kind, CallAttrs* attrs, TensorObject* const* in, int n_in,
                        TensorObject* const* out, int n_out) {
   Ref<> ins(checked(PyTuple_New(n_in))), outs(checked(PyTuple_New(n_out)));
@@ -401,7 +400,7 @@ void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, T
       return record(op, attrs, in, n_in, out, n_out, *reads, tapes, before);
   }
   find_reads(op, kind, attrs, in, n_in, out, n_out);
-  // Once more: looking for reads runs Python code, which may end a tape.
+  // Once more, because find_reads runs Python code, which may end a tape.
   Replaced before;
   Pinned here;
   Tracking left(in, n_in);

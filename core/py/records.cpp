@@ -1,5 +1,5 @@
-// Records of files: TFRecord's frames, and the messages of protocol buffers inside of them. What a file says
-// is believed once it is checked: sizes against the bytes that are there, checksums where there are some.
+// Records of files: the frames of TFRecord, and the protocol buffers in them. Sizes in a file are checked
+// against the number of its bytes, and checksums are verified.
 #include <cstring>
 
 #include "../checksum.h"
@@ -16,7 +16,7 @@ uint32_t masked(const char* data, size_t n) {
   const uint32_t crc = crc32c(data, n);
   return (crc >> 15 | crc << 17) + 0xa282ead8;
 }
-template <class T> T number_at(const char* p) {  // files have the lowest byte first
+template <class T> T number_at(const char* p) {  // little-endian
   T n = 0;
   for (size_t i = 0; i < sizeof(T); ++i) n |= T(static_cast<unsigned char>(p[i])) << 8 * i;
   return n;
@@ -39,8 +39,8 @@ PyObject* framed(PyObject*, PyObject* data) {
   return out;
 }
 
-// unframed(data) -> the whole records at its beginning, how many bytes they take, and what comes then: how
-// many bytes the next record needs (at least), or the name of what is wrong.
+// unframed(data) -> the complete records at its beginning, how many bytes they take, and then how many bytes
+// the next record needs at least, or the name of what is wrong.
 PyObject* unframed(PyObject*, PyObject* data) {
   if (!PyBytes_Check(data)) return PyErr_SetString(PyExc_TypeError, "unframed: expected bytes"), nullptr;
   const char* p = PyBytes_AS_STRING(data);
@@ -80,7 +80,7 @@ PyObject* unframed(PyObject*, PyObject* data) {
 
 // ---- protocol buffers ----
 
-// The next integer, seven bits a byte; sets a ValueError and gives null if it is cut off, or too long.
+// The next integer, seven bits per byte; null, with a ValueError, if it is cut off or too long.
 const char* varint(const char* p, const char* end, uint64_t& n) {
   n = 0;
   for (int shift = 0;; shift += 7) {
@@ -122,7 +122,7 @@ const char* next_field(const char* p, const char* end, Field& f) {
   return p;
 }
 
-// Calls `take(field)` for each field; false when one, or `take`, fails.
+// Calls `take(field)` for each field; false if a field is invalid or `take` fails.
 template <class F> bool each_field(const char* p, uint64_t size, F&& take) {
   for (const char* end = p + size; p != end;) {
     Field f;
@@ -160,8 +160,8 @@ bool add_entries(PyObject* out, const Field& map) {
   });
 }
 
-// maps_of(message, count) -> the maps in its fields 1 to count: of an Example its features, of a
-// SequenceExample those of the whole and the lists.
+// maps_of(message, count) -> the maps in its fields 1 to count: the features of an Example, the context and
+// the feature lists of a SequenceExample.
 PyObject* maps_of(PyObject*, PyObject* args) {
   PyObject* data;
   int count;
@@ -219,8 +219,8 @@ PyObject* list_of(const Field& f) {
   return nullptr;
 }
 
-// feature_of(message) -> the kind of a Feature's list (1 bytes, 2 floats, 3 integers; 0: it has none), and
-// its values: a list, or the bytes of float32 or int64 numbers. Of several lists the last counts.
+// feature_of(message) -> the kind of a Feature's list (1 bytes, 2 floats, 3 integers, 0 none) and its values:
+// a list, or the bytes of float32 or int64 numbers. If there are several lists, the last one.
 PyObject* feature_of(PyObject*, PyObject* data) {
   if (!PyBytes_Check(data)) return PyErr_SetString(PyExc_TypeError, "feature_of: expected bytes"), nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
@@ -243,7 +243,7 @@ PyObject* feature_of(PyObject*, PyObject* data) {
 PyMethodDef methods[] = {
     {"framed", framed, METH_O, "Bytes as a record of a TFRecord file."},
     {"unframed", unframed, METH_O,
-     "The whole records at the beginning of bytes, their size, what comes then."},
+     "The complete records at the beginning of bytes, their size, and what follows."},
     {"maps_of", maps_of, METH_VARARGS, "The maps in the first fields of a message, by name."},
     {"feature_of", feature_of, METH_O, "The kind and the values of a feature of an example."},
     {nullptr, nullptr, 0, nullptr},

@@ -1,4 +1,4 @@
-// Runner: a call of a traced function on tensors, without Python code of ours around it.
+// Runner: runs a traced function on tensors, without Python code of ours around it.
 #include "program_type.h"
 
 namespace gt {
@@ -6,10 +6,10 @@ namespace gt {
 namespace {
 
 struct RunnerObject {
-  PyObject_HEAD PyObject *program,  // one of the core, or whatever has `update`
-      *externals,                   // what the function uses besides its arguments, a tuple
-      *assigned,                    // the variables that it changes, a tuple
-      *finish;                      // makes the result of the outputs; None: it is the only one
+  PyObject_HEAD PyObject *program,  // a Program, or another object with `update`
+      *externals,                   // a tuple: the variables and tensors it uses besides its arguments
+      *assigned,                    // a tuple: the variables that it changes
+      *finish;                      // makes the result from the outputs; None: the only output is the result
 };
 RunnerObject* as_runner(PyObject* o) { return reinterpret_cast<RunnerObject*>(o); }
 

@@ -1,6 +1,6 @@
-// What threads share where CPython has no lock (Py_GIL_DISABLED). With the lock what these names stand for is
-// plain: a number is a number, and a lock is nothing. An Atomic and a SpinLock are what they are in both, for
-// threads that end without the lock. docs/design.md ("Threads") says what is protected by which.
+// Locks, atomics and reference counts for free-threaded CPython (Py_GIL_DISABLED). In a build with the
+// interpreter's lock they are plain numbers and empty locks; only Atomic and SpinLock are real in both, for
+// threads that end without that lock. docs/design.md ("Threads") says which one protects what.
 #pragma once
 #include <Python.h>
 
@@ -11,14 +11,15 @@
 
 namespace gt {
 
-// A variable of a thread at a fixed offset from the thread pointer, instead of behind a call.
+// A thread-local variable at a fixed offset from the thread pointer, read without a call.
 #if defined(__GLIBC__) && defined(__GNUC__)
 #define GT_NEAR_TLS __attribute__((tls_model("initial-exec")))
 #else
 #define GT_NEAR_TLS
 #endif
 
-// A word that one thread writes and others read: what was written before it is seen by who sees it.
+// A word that one thread writes and others read. A thread that reads a value also sees what was written
+// before it.
 template <class T> class Atomic {
  public:
   constexpr Atomic() = default;
@@ -33,7 +34,7 @@ template <class T> class Atomic {
   Atomic& operator=(const Atomic& o) { return *this = T(o); }
   T operator++() { return value_.fetch_add(1, std::memory_order_acq_rel) + 1; }
   T operator--() { return value_.fetch_sub(1, std::memory_order_acq_rel) - 1; }
-  // Puts `v` there if there is nothing yet; gives what is there then.
+  // Sets it to `v` if it was zero; returns its value.
   T put_first(T v) {
     T nothing{};
     return value_.compare_exchange_strong(nothing, v, std::memory_order_acq_rel) ? v : nothing;
@@ -43,7 +44,8 @@ template <class T> class Atomic {
   std::atomic<T> value_{};
 };
 
-// For a few instructions that call nothing of Python's: whoever waits for it keeps the world from stopping.
+// For a few instructions that call nothing of Python's: a thread waiting for it cannot be paused by Python
+// (stop-the-world).
 class SpinLock {
  public:
   void lock() {
@@ -62,13 +64,13 @@ inline constexpr bool kFreeThreaded = true;
 
 template <class T> using Shared = Atomic<T>;
 
-// References to a thing. Who takes the last one away has it to itself.
+// A reference count. The thread that drops the last reference is the only one to use the object.
 class Count {
  public:
   constexpr Count(int32_t n = 0) : n_(n) {}
   void add() { n_.fetch_add(1, std::memory_order_relaxed); }
   bool take() { return n_.fetch_sub(1, std::memory_order_acq_rel) == 1; }  // true: it was the last
-  // Of a thing that is found and not held: false if nobody holds it any more.
+  // For an object found without holding a reference: false if its count is zero.
   bool add_if_any() {
     int32_t n = n_.load(std::memory_order_relaxed);
     while (n && !n_.compare_exchange_weak(n, n + 1, std::memory_order_acq_rel)) {}
@@ -81,7 +83,7 @@ class Count {
 
 using Spin = SpinLock;
 
-// For longer work: who waits for it lets the world stop. Not for code that may come by here again.
+// For longer work: a waiting thread can be paused by Python. Not recursive.
 class Mutex {
  public:
   void lock() { PyMutex_Lock(&mutex_); }
@@ -91,8 +93,8 @@ class Mutex {
   PyMutex mutex_{};
 };
 
-// What the interpreter's lock was: nobody else is in a section of the same object, until this thread waits
-// for something, when others may come by. For what runs Python code.
+// A critical section of Python's, for code that runs Python code: one thread at a time is in a section of an
+// object, and lets others in while it waits, as with the interpreter's lock.
 class Section {
  public:
   explicit Section(PyObject* o) { PyCriticalSection_Begin(&section_, o); }
@@ -103,16 +105,16 @@ class Section {
   PyCriticalSection section_;
 };
 
-// An object that stays: threads do not count their references to it, for which they would have to wait for
-// each other.
+// Makes an object immortal, so that threads do not contend for its reference count.
 inline void keep_for_ever(PyObject* o) {
   o->ob_tid = _Py_UNOWNED_TID;
   o->ob_ref_local = _Py_IMMORTAL_REFCNT_LOCAL;
   o->ob_ref_shared = 0;
 }
 
-// Of an object that is found and not held: may_be_found when it is made, hold_if_alive when it is found;
-// false if nobody holds it any more. Whoever frees it must wait until those that may find it have looked.
+// For objects that are found without holding a reference: call may_be_found when one is made, hold_if_alive
+// when it is found, which returns false if it is being freed. Its memory must not be freed while another
+// thread may call hold_if_alive.
 #if PY_VERSION_HEX >= 0x030E0000
 inline void may_be_found(PyObject* o) { PyUnstable_EnableTryIncRef(o); }
 inline bool hold_if_alive(PyObject* o) { return Py_REFCNT(o) && PyUnstable_TryIncRef(o); }
@@ -165,15 +167,15 @@ inline bool hold_if_alive(PyObject* o) { return Py_REFCNT(o) && (Py_INCREF(o), t
 
 #endif
 
-// The items of a list or of anything that can be iterated, as a list or tuple that does not change. nullptr,
-// with an exception, if `o` is no sequence.
+// The items of an iterable, as a list or tuple that does not change. nullptr, with an exception, if `o` is
+// not iterable.
 inline PyObject* fixed_items(PyObject* o, const char* message) {
   if (PyTuple_Check(o)) return Py_NewRef(o);
   if (!PyList_Check(o)) return PySequence_Fast(o, message);
   return kFreeThreaded ? PyList_AsTuple(o) : Py_NewRef(o);
 }
 
-// Holds a lock for as long as it lives.
+// Holds a lock while it exists.
 template <class L> class Holding {
  public:
   explicit Holding(L& lock) : lock_(lock) { lock_.lock(); }
@@ -184,7 +186,7 @@ template <class L> class Holding {
   L& lock_;
 };
 
-// Things that come one by one and stay where they are: one thread adds, others read meanwhile.
+// A list that only grows, whose elements do not move: one thread adds while others read.
 template <class T> class Growing {
  public:
   struct Entry {
@@ -207,7 +209,7 @@ template <class T> class Growing {
   void each(auto&& f) const {
     for (Entry* e = first_; e; e = e->next) f(e->value);
   }
-  // Under a lock of whoever adds.
+  // Under the caller's lock.
   void add(T value) {
     Entry* e = new Entry{std::move(value), nullptr};
     Shared<Entry*>* end = &first_;
@@ -215,7 +217,7 @@ template <class T> class Growing {
     *end = e;
     ++size_;
   }
-  size_t size() const { return size_; }  // for whoever adds
+  size_t size() const { return size_; }  // under the same lock
 
  private:
   Shared<Entry*> first_{nullptr};

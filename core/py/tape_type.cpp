@@ -1,5 +1,4 @@
-// The native half of GradientTape: a place on the thread's stack of active tapes, the list of
-// what it watches, and the way into the backward pass.
+// The native half of GradientTape: entering and leaving it, what it watches, and its backward pass.
 #include <algorithm>
 #include <unordered_map>
 
@@ -66,7 +65,7 @@ static void tape_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// What several threads do with one tape they do one after the other.
+// Runs a method of a tape in a Section, so that several threads can use one tape.
 using Method = PyObject*(PyObject*, PyObject*);
 template <Method* method> PyObject* alone(PyObject* self, PyObject* args) {
   Section here(self);
@@ -95,7 +94,7 @@ static PyObject* tape_stop(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// Who is told of assignments while the tape records.
+// Sets the tracker, which is notified of assignments while the tape records.
 static PyObject* tape_follow(PyObject* self, PyObject* tracker) {
   Tape* t = as_tape(self);
   t->context.leave();
@@ -104,8 +103,8 @@ static PyObject* tape_follow(PyObject* self, PyObject* tracker) {
   Py_RETURN_NONE;
 }
 
-// `with tape:` is entered and left here, in one step each: an interrupt comes before or after it. Only where
-// assignments are followed is there more to do, and that is done before a tape records and after it stopped.
+// `with tape:` is entered and left here, in one native call each, which an interrupt cannot split. A tracker
+// of assignments is started before the tape records, and stopped after it.
 static PyObject* tape_enter(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] {
     Tape* t = as_tape(self);
@@ -145,7 +144,7 @@ static PyObject* tape_forget(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// Lets the records go and keeps the list of variables: a consumed tape still tells what it saw.
+// Drops the records but keeps the list of variables: watched_variables() works on a used tape too.
 static PyObject* tape_release(PyObject* self, PyObject*) {
   while (leave_tape(as_tape(self))) {}
   Py_RETURN_NONE;
@@ -154,7 +153,7 @@ static PyObject* tape_release(PyObject* self, PyObject*) {
 static void add_leaf(TensorObject* x) {
 #ifdef Py_GIL_DISABLED
   Node* leaf = new_leaf();
-  if (x->node.put_first(leaf) != leaf) unref(leaf);  // another thread was faster
+  if (x->node.put_first(leaf) != leaf) unref(leaf);  // another thread has set one
 #else
   x->node = new_leaf();
 #endif
@@ -191,8 +190,8 @@ static PyObject* tape_variables(PyObject* self, PyObject*) {
   return tuple;
 }
 
-// backward(targets, cotangents, sources, bare_zeros=False) -> list of gradients, None where there
-// is none; with `bare_zeros` the number 0 where it is zero whatever the values are.
+// backward(targets, cotangents, sources, bare_zeros=False) -> list of gradients, None where there is none;
+// with `bare_zeros`, the number 0 for one that is zero whatever the values are.
 static PyObject* tape_backward(PyObject* self, PyObject* args) {
   PyObject *targets, *cotangents, *sources;
   int bare_zeros = 0;
@@ -220,7 +219,7 @@ static PyObject* tape_tracks(PyObject* self, PyObject* o) {
   return PyBool_FromLong(n && on_tape(n, as_tape(self)));
 }
 
-// A residual of a record, kept or forgotten: (tensor, place of its buffer, bytes of the buffer); 0, 0 when
+// A value of a record: (tensor, address of its buffer, bytes of the buffer), or 0, 0 if it was not saved and
 // only type and shape are known.
 static PyObject* value_entry(const Tensor& value, Node* node, uint32_t output) {
   Ref<TensorObject> t(new_tensor(value));
@@ -231,8 +230,8 @@ static PyObject* value_entry(const Tensor& value, Node* node, uint32_t output) {
                                static_cast<unsigned long long>(value.buffer ? value.buffer->bytes : 0)));
 }
 
-// All records and leaves, oldest first, as (number, op, origins, operands, results, owner): the op is None
-// for leaves and custom gradients, origins are (number of a record or 0, which result), owner is a
+// All records and leaves, oldest first, as (number, op, origins, operands, results, owner). op: None for
+// leaves and custom gradients; origins: (number of a record or 0, which of its results) per operand; owner: a
 // variable, a gradient function or None.
 static PyObject* tape_records(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] {
@@ -303,22 +302,22 @@ static PyMethodDef methods[] = {
     {"__exit__", alone<tape_exit>, METH_VARARGS, "Stops recording."},
     {"_entering", tape_entering, METH_NOARGS,
      "Called before the tape records, where assignments are followed."},
-    {"_use_up", alone<tape_use_up>, METH_NOARGS, "Stops recording, for good."},
-    {"_follow", alone<tape_follow>, METH_O, "Tells a tracker of assignments while the tape records."},
+    {"_use_up", alone<tape_use_up>, METH_NOARGS,
+     "Stops the recording of a tape that gives only one gradient."},
+    {"_follow", alone<tape_follow>, METH_O, "Sets the tracker of assignments while the tape records."},
     {"_start", alone<tape_start>, METH_NOARGS, "Puts the tape on top of this thread's active tapes."},
     {"_stop", alone<tape_stop>, METH_NOARGS, "Takes the tape from this thread's active tapes."},
-    {"_forget", alone<tape_forget>, METH_NOARGS, "Forgets everything recorded and watched."},
-    {"_release", alone<tape_release>, METH_NOARGS, "Forgets the records; the watched variables stay listed."},
+    {"_forget", alone<tape_forget>, METH_NOARGS, "Drops everything recorded and watched."},
+    {"_release", alone<tape_release>, METH_NOARGS, "Drops the records; the watched variables stay listed."},
     {"_watch", tape_watch, METH_O, "Tracks a tensor or variable from now on."},
     {"_variables", alone<tape_variables>, METH_NOARGS, "Watched variables, in order of construction."},
     {"_backward", alone<tape_backward>, METH_VARARGS, "Gradients of targets with respect to sources."},
     {"_pullback", alone<tape_pullback>, METH_VARARGS,
      "The graph of a backward pass and its inputs, or None."},
     {"_reached_by", alone<tape_reached_by>, METH_VARARGS,
-     "For each source the targets that its gradient depends on, as bits."},
-    {"_records", alone<tape_records>, METH_NOARGS,
-     "What is on the tape, for those who look at it: see above."},
-    {"_tracks", tape_tracks, METH_O, "Whether the tape knows where a tensor came from."},
+     "For each source a bit mask of the targets that its gradient depends on."},
+    {"_records", alone<tape_records>, METH_NOARGS, "All records and leaves, for inspection."},
+    {"_tracks", tape_tracks, METH_O, "Whether the tape tracks a tensor or variable."},
     {}};
 static PyGetSetDef getset[] = {
     {"_size", tape_size, nullptr, "Number of live records and leaves.", nullptr},

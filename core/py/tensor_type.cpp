@@ -28,26 +28,26 @@ void init_names() {
   names.getitem = checked(PyObject_GetAttrString(operators.get(), "getitem"));
 }
 
-// Dead objects are kept for reuse, in a list through themselves: most tensors live for one operation.
+// Freed objects are kept for reuse, in an intrusive list: most tensors live for one operation.
 constexpr int kMostSpare = 1024;
 #ifdef Py_GIL_DISABLED
 namespace {
 
 std::atomic<uint64_t> numbers_taken{0};
-constexpr uint64_t kNumbers = 1024;  // that a thread takes at a time
+constexpr uint64_t kNumbers = 1024;  // how many a thread reserves at a time
 
-// What a thread has for itself.
+// Per-thread state.
 struct Own {
   TensorObject* spare = nullptr;  // `dict` holds the next
   int n_spare = 0;
-  uint64_t number = 0, last_number = 0;  // that it gave, and that it may give before it takes more
+  uint64_t number = 0, last_number = 0;  // the last one used, and the last one reserved
   bool keeps = false, over = false;
 };
 GT_NEAR_TLS thread_local constinit Own own;
 
 struct OwnExit {
   ~OwnExit() {
-    own.over = true;  // objects that die this late are freed
+    own.over = true;  // later objects are freed, not kept
     own.keeps = false;
     while (own.spare) {
       TensorObject* t = own.spare;
@@ -58,7 +58,7 @@ struct OwnExit {
   }
 };
 
-// Whether this thread may keep an object now.
+// Whether this thread may keep one more object.
 bool keeps() {
   if (!own.keeps && !own.over) {
     static thread_local OwnExit at_exit;
@@ -154,7 +154,7 @@ static bool takes(PyObject* ours, PyObject* o) {
          (dtype_of(ours) == Dtype::Str && (PyUnicode_Check(o) || PyBytes_Check(o)));
 }
 
-// What to say to an operand that is no tensor and has no answer of its own: the words of its conversion.
+// For an operand that is no tensor and does not implement the operator: the error of its conversion.
 static PyObject* refused(PyObject* ours, PyObject* o) {
   Ref<> code(PyLong_FromLong(int(dtype_of(ours))));
   Ref<> t(code ? PyObject_CallFunctionObjArgs(hooks.convert, o, code.get(), nullptr) : nullptr);
@@ -163,7 +163,7 @@ static PyObject* refused(PyObject* ours, PyObject* o) {
 
 template <OpObject* EngineOps::*op, class Slot> PyObject* binary(PyObject* x, PyObject* y, Slot slot) {
   if (is_ours(x) ? takes(x, y) : takes(y, x)) return call_binary(engine.*op, x, y);
-  if (!is_ours(x)) return refused(y, x);  // Python has asked x before
+  if (!is_ours(x)) return refused(y, x);  // Python has tried the operator of x before
   if (PyNumberMethods* methods = Py_TYPE(y)->tp_as_number; methods && methods->*slot) {
     PyObject* out;
     if constexpr (std::is_same_v<Slot, ternaryfunc PyNumberMethods::*>)
@@ -216,7 +216,7 @@ PyObject* compare(PyObject* x, PyObject* y, int how) {
     return refused(x, y);
   }
   PyObject* result = call_binary(ops[how], x, y);
-  // Shapes that do not fit are simply not equal; types that do not are an error.
+  // Tensors of different shapes are not equal; different types are an error.
   bool typed = is_ours(y) && dtype_of(x) != dtype_of(y);
   if (!result && equality && !typed && !PyErr_ExceptionMatches(hooks.argument_error) &&
       PyErr_ExceptionMatches(PyTuple_GET_ITEM(hooks.errors, int(Code::InvalidArgument)))) {
@@ -229,7 +229,7 @@ PyObject* compare(PyObject* x, PyObject* y, int how) {
 
 // ---- Python numbers -----------------------------------------------------------------------
 
-// A tensor of a trace was used where Python needs its value.
+// Raises the error for a tensor of a trace that is used where Python needs its value.
 static void not_in_graph(const char* use) {
   Ref<> errors(PyImport_ImportModule("gradtape._src.base.errors"));
   Ref<> type(errors ? PyObject_GetAttrString(errors.get(), "OperatorNotAllowedInGraphError") : nullptr);
@@ -262,14 +262,14 @@ static PyObject* item_or_error(PyObject* self, const char* what) {
     });
   return nullptr;
 }
-// Of a complex number the real part becomes a float or an int, as in NumPy.
+// float() and int() of a complex number take the real part, as in NumPy.
 static PyObject* real_part(PyObject* item, PyObject* (*as)(PyObject*)) {
   if (!PyComplex_Check(item)) return as(item);
   Ref<> real(PyFloat_FromDouble(PyComplex_RealAsDouble(item)));
   return real ? as(real.get()) : nullptr;
 }
 static PyObject* to_float(PyObject* self) {
-  if (thread_state().told && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return nullptr;
+  if (thread_state().notifies && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return nullptr;
   Ref<> item(item_or_error(self, "float"));
   return item ? real_part(item.get(), PyNumber_Float) : nullptr;
 }
@@ -340,7 +340,7 @@ static PyObject* iterate(PyObject* self) {
 
 // ---- attributes ---------------------------------------------------------------------------
 
-// Of a tensor of a trace: whether not even the number of its dimensions is known.
+// Whether this is a tensor of a trace whose rank is unknown.
 static bool has_unknown_rank(PyObject* self) {
   const TensorObject* t = as_tensor(self);
   if (!t->symbol || t->value.shape.rank) return false;
@@ -409,7 +409,7 @@ static PyGetSetDef getset[] = {
     {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
     {"_symbol", get_symbol, set_symbol, nullptr, nullptr},
     {"_id", get_id, nullptr, nullptr, nullptr},
-    {"_tracked", get_tracked, nullptr, "Whether a tape knows where this tensor came from.", nullptr},
+    {"_tracked", get_tracked, nullptr, "Whether a tape tracks this tensor.", nullptr},
     {"_origin", get_origin, nullptr, "(variable, key) of a tensor that was read by variable[key].", nullptr},
     {"_dims", get_dims, nullptr, "The shape as a tuple of ints, quicker than `shape`.", nullptr},
     {"_born", get_born, nullptr, "How many tensors were made before this one.", nullptr},
@@ -418,7 +418,7 @@ static PyGetSetDef getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {}};
 static PyMethodDef methods[] = {{"__complex__", to_complex, METH_NOARGS, nullptr},
-                                {"_detach", detach, METH_NOARGS, "The same value, unknown to any tape."},
+                                {"_detach", detach, METH_NOARGS, "The same value, on no tape."},
                                 {}};
 static PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
@@ -473,8 +473,8 @@ PyType_Slot* number_slots() {
 
 // ---- numpy ------------------------------------------------------------------------------------
 
-// A method that tensors without a value do not have: programs ask for it by `hasattr(x, "numpy")`. A call
-// does not bind it first (Py_TPFLAGS_METHOD_DESCRIPTOR), so it costs what a call of any method costs.
+// The method `numpy`, which tensors without a value do not have: programs test that with `hasattr(x,
+// "numpy")`. A call does not bind it first (Py_TPFLAGS_METHOD_DESCRIPTOR), so it is as fast as any method.
 namespace {
 
 struct NumpyMethod {

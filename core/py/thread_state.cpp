@@ -1,5 +1,5 @@
-// Contexts of threads, and Scope: the one way in which Python changes what a thread does. Setting: what it
-// changes of Python's own.
+// The contexts of threads, and two Python types: Scope, with which Python code enters contexts, and Setting,
+// a Python value that a scope can change.
 #include "thread_state.h"
 
 #include <structmember.h>
@@ -19,9 +19,9 @@ GT_NEAR_TLS
 #endif
 thread_local constinit ThreadState* thread_state_ = nullptr;
 
-// A context may be left, or die, in another thread, and a thread may end with contexts that it has not left.
-// So states are never freed: who comes late finds one of another thread, or of none, without that context.
-// A fork waits for threads that are ending: the child would find a state locked for good.
+// A context may be left, or destroyed, in another thread, and a thread may end with contexts it has not left.
+// So states are reused and never freed: a late `leave` finds a valid state, without that context. A fork
+// waits for threads that are ending, or the child could inherit a state that is locked forever.
 static Lock& spare_lock = *new Lock;
 static ThreadState* spare_states = nullptr;
 
@@ -34,7 +34,7 @@ ThreadState& new_thread_state() {
       Holding at_contexts(state->lock);
       for (Context* c : state->contexts) c->thread = nullptr;
       state->contexts.clear();
-      state->stale = true;  // what it owns the next one lets go of: this thread can no longer
+      state->stale = true;  // its next thread releases what it owns: this one can no longer run Python code
       state->next_spare = spare_states;
       spare_states = state;
       thread_state_ = nullptr;
@@ -49,7 +49,7 @@ ThreadState& new_thread_state() {
   }
   if (!state) state = new ThreadState;
   owner.state = thread_state_ = state;
-  if (state->stale) state->look_again();
+  if (state->stale) state->refresh();
   return *state;
 }
 
@@ -66,13 +66,13 @@ static void find_tapes(const std::vector<Context*>& contexts, std::vector<Tape*>
 void Pinned::find_tapes() { gt::find_tapes(here_.contexts, here_.tapes); }
 #endif
 
-// What a state owned, let go of when nothing is locked: that may run any code.
+// What a state owned. Released when nothing is locked, since that may run any code.
 struct Before {
   PyObject *trace = nullptr, *tracker = nullptr;
   Before() = default;
   Before(const Before&) = delete;
   ~Before() {
-    if constexpr (!kFreeThreaded) return;  // it was borrowed
+    if constexpr (!kFreeThreaded) return;  // borrowed references
     Py_XDECREF(trace);
     Py_XDECREF(tracker);
   }
@@ -86,17 +86,17 @@ void ThreadState::derive(Before& before) {
   changed = !contexts.empty();
   trace = tracker = nullptr;
   trace_start = 0;
-  trace_lifts = trace_records = told = watching = false;
+  trace_keeps_constants = trace_records = notifies = watching = false;
   for (const Context* c : contexts) {
     if (c->sets_trace) {
       trace = c->trace, trace_start = c->trace_start;
-      trace_lifts = c->trace_lifts, trace_records = c->trace_records;
+      trace_keeps_constants = c->trace_keeps_constants, trace_records = c->trace_records;
     }
     if (c->sets_tracker) tracker = c->tracker;
     if (c->watcher)
-      told = watching = true;
+      notifies = watching = true;
     else if (c->sets_watcher)
-      told = false;
+      notifies = false;
   }
   if constexpr (kFreeThreaded) {
     Py_XINCREF(trace);
@@ -104,7 +104,7 @@ void ThreadState::derive(Before& before) {
   }
 }
 
-void ThreadState::look_again() {
+void ThreadState::refresh() {
   Before before;
   Holding hold(lock);
   derive(before);
@@ -114,7 +114,7 @@ void Context::enter() {
   ThreadState& here = thread_state();
   Before before;
   Holding hold(here.lock);
-  // Leaving must not need memory.
+  // Reserved here, so that leaving a context never allocates.
   size_t most = tapes.size();
   for (Context* c : here.contexts) most += c->tapes.size();
   here.tapes.reserve(most);
@@ -153,13 +153,13 @@ std::vector<Ref<>> current_tapes() {
   return tapes;
 }
 
-// Who is told of ops, the outermost first.
+// The watchers to notify of ops, the outermost first.
 std::vector<Ref<>> current_watchers() {
   ThreadState& here = thread_state();
   std::vector<Ref<>> all;
-  if (!here.told) return all;
-  all.reserve(here.contexts.size());  // by this thread alone they become more
-  std::vector<Ref<>> silenced;        // let go of when nothing is locked
+  if (!here.notifies) return all;
+  all.reserve(here.contexts.size());  // only this thread adds to them
+  std::vector<Ref<>> silenced;        // released when nothing is locked
   Pinned pinned;
   for (const Context* c : here.contexts) {
     if (c->watcher)
@@ -197,7 +197,7 @@ struct Entry {
   }
 };
 
-// It can be entered several times, inside itself and in several threads.
+// It can be entered repeatedly: nested, and in several threads.
 struct ScopeObject {
   PyObject_HEAD Change change;
   std::vector<std::unique_ptr<Entry>> entries;
@@ -206,7 +206,7 @@ ScopeObject* as_scope(PyObject* o) { return reinterpret_cast<ScopeObject*>(o); }
 
 PyObject* given(PyObject* o) { return o && o != Py_None ? Py_NewRef(o) : nullptr; }
 
-// What a trace says about tensors from outside; a plain graph takes none.
+// How a trace treats tensors from outside; a plain graph takes none.
 void read_trace(Change& c) {
   if (!c.trace) return;
   Ref<> start(PyObject_GetAttrString(c.trace, "start"));
@@ -215,9 +215,9 @@ void read_trace(Change& c) {
     PyErr_Clear();
     return;
   }
-  Ref<> lifts(checked(PyObject_GetAttrString(c.trace, "lifts")));
+  Ref<> keeps_constants(checked(PyObject_GetAttrString(c.trace, "keeps_constants")));
   c.trace_start = PyLong_AsUnsignedLongLongMask(start.get());
-  c.trace_lifts = lifts.get() == Py_True;
+  c.trace_keeps_constants = keeps_constants.get() == Py_True;
   Ref<> records(checked(PyObject_GetAttrString(c.trace, "records")));
   c.trace_records = records.get() == Py_True;
   if (PyErr_Occurred()) throw PythonError{};
@@ -279,7 +279,7 @@ PyObject* scope_enter(PyObject* self, PyObject*) {
   });
 }
 
-// Leaves what this thread entered last, or else what another did.
+// Leaves the context that this thread entered last; if it has none, one of another thread.
 PyObject* scope_exit(PyObject* self, PyObject*) {
   Section alone(self);
   auto& entries = as_scope(self)->entries;
@@ -358,7 +358,7 @@ PyObject* setting_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (!self) return nullptr;
   as_setting(self)->otherwise = Py_NewRef(otherwise);
   as_setting(self)->join = given(join);
-  keep_for_ever(self);  // they are in modules, which threads share
+  keep_for_ever(self);  // settings belong to modules, which threads share
   return self;
 }
 
@@ -434,10 +434,10 @@ PyObject* may_differentiate_again(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {
     {"current_trace", current_trace, METH_NOARGS, "The trace this thread is writing, or None."},
-    {"assign_tracker", assign_tracker, METH_NOARGS, "Who is told of assignments on this thread, or None."},
-    {"op_watcher", op_watcher, METH_NOARGS, "Who was told last to watch the ops of this thread, or None."},
+    {"assign_tracker", assign_tracker, METH_NOARGS, "The tracker of assignments on this thread, or None."},
+    {"op_watcher", op_watcher, METH_NOARGS, "The innermost watcher of the ops of this thread, or None."},
     {"is_watching", is_watching, METH_NOARGS,
-     "Whether somebody watches ops of this thread, so that each has to run by itself."},
+     "Whether ops of this thread are watched, so that each must run by itself."},
     {"is_recording", is_recording, METH_NOARGS, "Whether a tape of this thread records."},
     {"recording_tapes", recording_tapes, METH_NOARGS, "The tapes of this thread that record now."},
     {"may_differentiate_again", may_differentiate_again, METH_NOARGS,

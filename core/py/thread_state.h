@@ -1,6 +1,6 @@
-// What a thread is doing: which tapes record, which trace is being written, who is told of
-// assignments and of ops, what settings of Python's are. All of it follows from the contexts that the thread
-// has entered and not left; there is no other way to change it.
+// The state of a thread: which tapes record, which trace is being written, who is notified of assignments and
+// ops, and settings of Python's. All of it is derived from the contexts that the thread has entered and not
+// left; there is no other way to change it.
 #pragma once
 #include <Python.h>
 
@@ -16,24 +16,24 @@ struct Tape;
 struct ThreadState;
 struct Before;
 
-// What is different for a while. Whoever has it owns what it points to.
+// What a context changes. Its owner also owns the objects that it points to.
 struct Change {
   std::vector<Tape*> tapes;  // that record
   bool silences = false;     // tapes that were entered before do not record
   bool sets_trace = false, sets_tracker = false, sets_watcher = false;
   PyObject *trace = nullptr, *tracker = nullptr;
-  PyObject* watcher = nullptr;  // told beside those that were entered before; nullptr: nobody is told
+  PyObject* watcher = nullptr;  // notified in addition to those entered before; nullptr: none is notified
   uint64_t trace_start =
       0;  // of the trace: tensors made before this count come from outside (0: it takes none)
-  bool trace_lifts = false;    // of the trace: numbers made during it are values of its graph too
-  bool trace_records = false;  // of the trace: it takes note of calls as they are (see calls.h)
+  bool trace_keeps_constants = false;  // of the trace: tensors with values made during it join its graph, too
+  bool trace_records = false;          // of the trace: it is a recording of calls (see calls.h)
   PyObject *setting = nullptr, *value = nullptr;
   Atomic<ThreadState*> thread =
-      nullptr;  // that entered it; nullptr: it is not entered (here, so that Context has standard layout)
+      nullptr;  // that entered it; nullptr: not entered (a member here to give Context standard layout)
 };
 
-// A change that is entered and left: by a tape, or a scope (Scope in Python, Quiet here). It leaves by itself
-// when it dies, in whichever thread that is, so that a thread never points at anything that is gone.
+// A change that is entered and left: by a tape, or a scope (Scope in Python, Quiet here). The destructor
+// leaves it, in whichever thread it runs, so that no thread keeps a dangling pointer.
 struct Context : Change {
   Context() = default;
   explicit Context(const Change& change) : Change(change) { thread = nullptr; }
@@ -45,30 +45,30 @@ struct Context : Change {
   void leave() noexcept;
 };
 
-// Written by its thread alone, but for what is said of others.
+// Written by its own thread only, except where noted.
 struct alignas(64) ThreadState {   // each in cache lines of its own
   std::vector<Context*> contexts;  // entered and not left, oldest first; under the lock
-  // What follows from them.
+  // What is derived from them.
   std::vector<Tape*> tapes;  // that record, outermost first. Borrowed: see Pinned
   PyObject* trace =
       nullptr;  // a gradtape._src.graph.trace.Trace, or nullptr: variables are read and set through it
   PyObject* tracker =
-      nullptr;            // told of each assignment, and asked for values, while a tape follows assignments
-  bool changed = false;   // there are contexts: something is different in this thread
-  bool told = false;      // somebody is called after every op that runs by itself: see current_watchers
-  bool watching = false;  // somebody would be, though not now: every op has to run by itself
+      nullptr;            // notified of assignments, and asked for values, while a tape follows assignments
+  bool changed = false;   // there are contexts
+  bool notifies = false;  // watchers are called after every single op: see current_watchers
+  bool watching = false;  // there are watchers, perhaps paused: ops must run one by one, not compiled
   uint64_t trace_start = 0;
-  bool trace_lifts = false, trace_records = false;
+  bool trace_keeps_constants = false, trace_records = false;
   const Node* stepping = nullptr;  // the record whose gradient rule is running
-  // Without the interpreter's lock: another thread has left a context of this one, which looks again when it
-  // next asks for its state. Until then it owns the trace and the tracker that it had.
+  // If free-threaded: another thread has left a context of this one, which updates its state when it next
+  // reads it. Until then it owns its old trace and tracker.
   Shared<bool> stale = false;
-  SpinLock lock;  // of whoever is at its contexts
+  SpinLock lock;  // of its contexts
   int pins = 0;   // see Pinned
   ThreadState* next_spare = nullptr;
 
   void derive(Before& before);
-  void look_again();
+  void refresh();
 };
 
 #ifdef Py_GIL_DISABLED
@@ -80,13 +80,13 @@ inline ThreadState& thread_state() {
   ThreadState& here = thread_state_ ? *thread_state_ : new_thread_state();
   if constexpr (kFreeThreaded)
     if (here.stale && !here.pins) [[unlikely]]
-      here.look_again();
+      here.refresh();
   return here;
 }
 inline const std::vector<Tape*>& active_tapes() { return thread_state().tapes; }
 
-// While it lives no other thread leaves a context of this one, so that its tapes are there. For a few steps
-// that call nothing of Python's.
+// While it exists, no other thread leaves a context of this one, so its tapes stay alive. For short work that
+// calls nothing of Python's.
 class Pinned {
 #ifdef Py_GIL_DISABLED
  public:
@@ -110,7 +110,7 @@ class Pinned {
 #endif
 };
 
-// While it lives no tape records, and no trace is written either unless `keep_trace`.
+// While it exists, no tape records, and no trace is written either unless `keep_trace`.
 struct Quiet : Context {
   explicit Quiet(bool keep_trace = false) {
     silences = true;

@@ -1,6 +1,6 @@
-// The Python type Update: a program whose results are the new values of variables, such as a step
-// of an optimizer. It recognises the arguments it was made for, runs, and changes the variables;
-// their memory is written over where nobody else holds it.
+// The Python type Update: a program whose results are the new values of variables, such as a step of an
+// optimizer. It checks that the arguments are those it was made for, runs, and changes the variables; their
+// memory is overwritten where nothing else refers to it.
 #include "device.h"
 #include "lending.h"
 #include "program_type.h"
@@ -11,15 +11,15 @@ namespace {
 
 PyTypeObject* UpdateType;
 
-struct Rows {  // an input that holds numbers of rows, and how many rows there are
+struct Rows {  // an input that holds row numbers, and how many rows there are
   size_t input;
   int64_t count;
 };
 
 struct UpdateObject {
   PyObject_HEAD ProgramObject* program;
-  PyObject* variables;  // tuple: of the pairs (gradient, variable), in order; Keras' variables are objects of
-                        // its own
+  PyObject* variables;  // tuple: the variables of the pairs (gradient, variable), in order; these may be
+                        // Keras' own objects
   PyObject* externals;  // tuple: variables and tensors, the inputs after the gradients
   PyObject* targets;    // tuple: the variables that get the results
   std::vector<const Value*> forms;  // of the inputs
@@ -136,8 +136,8 @@ struct Inputs {
   }
 };
 
-// Runs with the given gradients; false, with nothing changed, if something does not fit. The variables are
-// settled.
+// Runs with the given gradients; returns false and changes nothing if something does not fit. The variables
+// must be settled (lending.h).
 bool run(UpdateObject* u, Inputs& in, size_t given) {
   std::vector<Tensor> outs;
   AllSettled settled(u->externals, u->targets);
@@ -157,7 +157,7 @@ bool run(UpdateObject* u, Inputs& in, size_t given) {
   return true;
 }
 
-// step(pairs): pairs (gradient, variable) with dense gradients. Returns whether they were the ones it is for.
+// step(pairs): pairs (gradient, variable) with dense gradients. Returns whether it was made for these.
 PyObject* update_step(PyObject* self, PyObject* pairs) {
   UpdateObject* u = as_update(self);
   if (thread_state().trace || thread_state().tracker || !PyList_CheckExact(pairs)) Py_RETURN_FALSE;
@@ -205,8 +205,8 @@ PyObject* update_run(PyObject* self, PyObject* list) {
 
 PyMethodDef methods[] = {
     {"step", update_step, METH_O,
-     "Runs on a list of pairs (gradient, variable); False if it is not for them."},
-    {"run", update_run, METH_O, "Runs on a list of tensors; False if it is not for them."},
+     "Runs on a list of pairs (gradient, variable); False if it was not made for them."},
+    {"run", update_run, METH_O, "Runs on a list of tensors; False if it was not made for them."},
     {}};
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(update_new)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(update_dealloc)},

@@ -16,7 +16,7 @@ static std::atomic<uint64_t> next_uid{0};
 static uint64_t next_uid = 0;
 #endif
 
-// What a tape that follows assignments says the variable holds; nullptr where it says nothing.
+// The value of the variable according to a tape that follows assignments; nullptr if there is none.
 static TensorObject* assigned_value(VariableObject* v) {
   Ref<> t(
       checked(PyObject_CallMethodOneArg(thread_state().tracker, names.read, reinterpret_cast<PyObject*>(v))));
@@ -25,7 +25,7 @@ static TensorObject* assigned_value(VariableObject* v) {
   return as_tensor(t.release());
 }
 
-// Tells a tape that follows assignments about a new value. The variable has it too.
+// Passes a new value to the tape that follows assignments, if there is one. The variable has it already.
 static void note_assigned(PyObject* self, PyObject* t) {
   if (!is_tensor(t) || !as_tensor(t)->value.has_value())
     fail(Code::Type, "a symbolic tensor has no value yet");
@@ -49,11 +49,11 @@ Ref<TensorObject> read_variable(VariableObject* v) {
     return t;
   }
   if (!has_value(v)) fail(Code::Runtime, "the variable has no value: it was not initialised");
-  // With lines on (debug.lines), reads outside of all tapes are noted too: they may be what is asked for.
-  if (here.tracker && (here.told || !here.tapes.empty()))
+  // With debug.lines on, reads outside of all tapes are noted too: a question may be about them.
+  if (here.tracker && (here.notifies || !here.tapes.empty()))
     if (TensorObject* t = assigned_value(v)) return Ref<TensorObject>(t);
   Ref<TensorObject> t(new_tensor(value_of(v)));
-  // Read outside all tapes it is a constant, also for a tape that is opened later.
+  // A read outside of all tapes is a constant, also for a tape that is opened later.
   if (!here.tapes.empty()) {
     touch_variable(v);
     if (v->leaf->n_tapes) t->node = ref(v->leaf);
@@ -103,7 +103,7 @@ static PyObject* read(PyObject* self, PyObject*) {
       nullptr, [&] { return reinterpret_cast<PyObject*>(read_variable(as_variable(self)).release()); });
 }
 
-// The value without telling any tape.
+// The value, unseen by tapes.
 static PyObject* peek(PyObject* self, PyObject*) {
   if (thread_state().trace) return PyObject_CallMethod(thread_state().trace, "read", "O", self);
   return guarded<PyObject*>(
@@ -152,7 +152,7 @@ static PyObject* set(PyObject* self, PyObject* t) {
 // ---- changes ------------------------------------------------------------------------------
 
 static void apply(VariableObject* v, const OpObject* op, const Tensor& delta) {
-  Tensor next;  // dies last, and with it the old value: that may run any code
+  Tensor next;  // in the end the old value, destroyed last: that may run any code
   OnHost held(v);
   Tensor& value = held.value();
   if (!value.has_value()) fail(Code::Runtime, "the variable has no value: it was not initialised");
@@ -171,8 +171,8 @@ static Shape shape_of(VariableObject* v) {
   return v->value.shape;
 }
 
-// The shape of an assigned value must be the variable's; Python raises the error or, for a
-// variable whose shape is not fixed, returns.
+// An assigned value must have the variable's shape; Python raises the error or, for a variable whose shape is
+// not fixed, returns.
 static void check_shape(PyObject* self, const char* method, TensorObject* t) {
   if (t->value.shape == shape_of(as_variable(self))) return;
   Ref<>(checked(PyObject_CallMethod(self, "_check_shape", "sO", method, reinterpret_cast<PyObject*>(t))));
@@ -207,7 +207,8 @@ static AssignArguments parse_assign(const char* method, const char* first, PyObj
   return {bound[0], bool(read)};
 }
 
-// A value on its way into a variable: of its type, and seen by the tapes as a use of it.
+// Converts an assigned value to the type of the variable, and notes on active tapes that the variable is
+// used.
 static Ref<TensorObject> incoming(PyObject* self, PyObject* value) {
   VariableObject* v = as_variable(self);
   Ref<TensorObject> t = to_tensor(value, int(v->value.dtype));
@@ -253,8 +254,8 @@ PyObject* assign_by(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
   });
 }
 
-// Runs a native op whose first operand and result are the variable's value, in place if it can.
-// Leaves the old value in `before`, if there is another one.
+// Runs a native op whose first operand and result are the variable's value, in place if possible. Moves the
+// old value into `before` if the value was replaced.
 static void rewrite(Tensor& value, const char* name, const Tensor* const* in, int n, const Attrs& attrs,
                     Tensor& before) {
   const Impl* impl = find_impl(name);
@@ -272,7 +273,7 @@ static void rewrite(Tensor& value, const char* name, const Tensor* const* in, in
   exchange(value, before);
 }
 
-// _put(key, value): variable[key] = value, which has as many elements as there are places.
+// _put(key, value): variable[key] = value, which must have as many elements as the slice.
 static PyObject* put(PyObject* self, PyObject* args) {
   PyObject *key, *update;
   if (!PyArg_ParseTuple(args, "OO!", &key, TensorType, &update)) return nullptr;
@@ -286,7 +287,7 @@ static PyObject* put(PyObject* self, PyObject* args) {
            "assign: only slices can be assigned to. Hint: scatter_nd_update(indices, updates), or "
            "v.assign(tf.where(mask, x, v)).");
     attrs.p->values.values.pop_back(),
-        attrs.p->kinds.pop_back();  // the shape of the slice, which an update does not have
+        attrs.p->kinds.pop_back();  // index_update has no parameter for the shape of the slice
     if (thread_state().trace) {
       trace_change(self, [&] {
         TensorObject* operands[] = {read_variable(as_variable(self)).release(), as_tensor(update)};
@@ -301,7 +302,7 @@ static PyObject* put(PyObject* self, PyObject* args) {
       note_assigned(self, Ref<>(checked(run_op(engine.index_update, operands, 2, attrs.p))).get());
       Py_RETURN_NONE;
     }
-    if (is_held(as_tensor(update)->value.dtype)) {  // strings have no elements that could be written over
+    if (is_held(as_tensor(update)->value.dtype)) {  // strings have no elements in the core to overwrite
       Ref<TensorObject> held = read_variable(as_variable(self));
       TensorObject* operands[] = {held.get(), as_tensor(update)};
       Ref<> made(checked(run_op(engine.index_update, operands, 2, attrs.p)));
@@ -317,8 +318,8 @@ static PyObject* put(PyObject* self, PyObject* args) {
   });
 }
 
-// _scatter(mode, indices, updates, rows): combines slices of the value with updates. With
-// `rows` an index is the number of a row, else its last axis holds coordinates.
+// _scatter(mode, indices, updates, rows): combines slices of the value with updates. With `rows` an index is
+// a row number, else its last axis holds coordinates.
 static PyObject* scatter(PyObject* self, PyObject* args) {
   int mode, rows;
   PyObject *indices, *updates;
@@ -347,7 +348,7 @@ static PyObject* scatter(PyObject* self, PyObject* args) {
   });
 }
 
-// variable[key]: a tensor that knows where it came from, so that it can be assigned to.
+// variable[key]: a tensor that keeps variable and key, so that it can be assigned to.
 static PyObject* index_variable(PyObject* self, PyObject* key) {
   PyObject* t = index_tensor(self, key);
   if (t && is_tensor(t) && Py_REFCNT(t) == 1 && !as_tensor(t)->variable) {
@@ -361,7 +362,7 @@ static PyObject* numpy(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] { return tensor_to_numpy(read_variable(as_variable(self)).get()); });
 }
 
-// _update(op, delta): value = op(value, delta), in place when nobody else holds the value.
+// _update(op, delta): value = op(value, delta), in place if nothing else refers to the value.
 static PyObject* update(PyObject* self, PyObject* args) {
   PyObject *op, *delta;
   if (!PyArg_ParseTuple(args, "O!O!", OpType, &op, TensorType, &delta)) return nullptr;
@@ -457,15 +458,15 @@ static PyMethodDef methods[] = {
     {"_peek", peek, METH_NOARGS, "The value, unseen by tapes."},
     {"_set", set, METH_O, "Replaces the value."},
     {"_update", update, METH_VARARGS, "Changes the value by an element-wise op."},
-    {"_touch", touch, METH_NOARGS, "Tells the active tapes that the variable is used."},
+    {"_touch", touch, METH_NOARGS, "Notes on the active tapes that the variable is used."},
     {}};
 static PyGetSetDef getset[] = {
     {"_value_shape", get_value_shape, nullptr, nullptr, nullptr},
-    {"shape", get_shape, nullptr, "The shape, a TensorShape; what is not fixed is None.", nullptr},
+    {"shape", get_shape, nullptr, "The shape, a TensorShape; sizes that are not fixed are None.", nullptr},
     {"_declared", get_declared, set_declared, "The shape with unknown sizes, or None.", nullptr},
     {"dtype", get_dtype, nullptr, "The element type, a DType.", nullptr},
-    {"_uid", get_uid, nullptr, "Grows with the order of construction.", nullptr},
-    {"trainable", get_trainable, set_trainable, "Whether tapes watch the variable by themselves.", nullptr},
+    {"_uid", get_uid, nullptr, "A number that increases in the order of construction.", nullptr},
+    {"trainable", get_trainable, set_trainable, "Whether tapes watch the variable when it is read.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {}};
 static PyMemberDef members[] = {

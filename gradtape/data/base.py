@@ -31,9 +31,11 @@ UNKNOWN_CARDINALITY = UNKNOWN = -2
 class Run:
     """One iteration over a pipeline: the state that its stages keep from epoch to epoch of a `repeat`.
 
-    Args: ordered: whether stages on several threads keep the order by default. outer: the iteration that creates
-    the dataset of this one, as in `flat_map`. dataset: the dataset that is iterated over; the seeds of its stages
-    are recorded. seeds: the seeds recorded in an iteration that this one repeats.
+    Args:
+      ordered: whether stages on several threads keep the order by default.
+      outer: the iteration that creates the dataset of this one, as in `flat_map`.
+      dataset: the dataset that is iterated over; the seeds of its stages are recorded.
+      seeds: the seeds recorded in an iteration that this one repeats.
     """
 
     by_element = False  # whether functions are called element by element, so that an error affects only one
@@ -118,8 +120,8 @@ class DatasetBase:
 
     _is_dataset = True
     _options: Options | None = None
-    _spec_found: Any = None
-    _key_found: tuple | None = None
+    _cached_spec: Any = None
+    _cached_key: tuple | None = None
 
     def __init__(self, *inputs: Any) -> None:
         self._inputs = inputs
@@ -188,9 +190,9 @@ class DatasetBase:
         >>> tf.data.Dataset.from_tensor_slices([[1, 2], [3, 4]]).batch(2).element_spec
         TensorSpec(shape=(None, 2), dtype=tf.int32, name=None)
         """
-        if self._spec_found is None:
-            self._spec_found = self._spec(look=True)
-        return self._spec_found
+        if self._cached_spec is None:
+            self._cached_spec = self._spec(look=True)
+        return self._cached_spec
 
     def _begin_pass(self) -> Iterator[Any]:
         """The elements of a new iteration."""
@@ -204,8 +206,8 @@ class DatasetBase:
         """The option for the order in which threads return elements."""
         inherited = None
         for source in self._inputs:
-            said = source._deterministic()
-            inherited = inherited if said is None else said
+            option = source._deterministic()
+            inherited = inherited if option is None else option
         own = None if self._options is None else self._options.deterministic
         return inherited if own is None else own
 
@@ -267,10 +269,10 @@ class DatasetBase:
 
     def _argument_key(self) -> tuple:
         """The key of traces of functions with this dataset as argument, equal for all datasets that the trace accepts."""
-        if self._key_found is None:
+        if self._cached_key is None:
             kinds = self._kinds()
-            self._key_found = ("dataset", self._size(), None if kinds is None else tuple(map(repr, kinds)))
-        return self._key_found
+            self._cached_key = ("dataset", self._size(), None if kinds is None else tuple(map(repr, kinds)))
+        return self._cached_key
 
     @property
     def _type_spec(self) -> Any:
@@ -323,9 +325,9 @@ class DatasetBase:
 
     def _description(self) -> str:
         """The stages and their arguments, in words."""
-        told = {name: value for name, value in vars(self).items() if isinstance(value, (bool, int, str))}
+        settings = {name: value for name, value in vars(self).items() if isinstance(value, (bool, int, str))}
         function = getattr(getattr(self, "_function", None), "function", None)
         code = getattr(function, "__code__", None)
         inside = [] if code is None else [code.co_code.hex(), repr(code.co_names), code.co_filename]
         inputs = [source._description() for source in self._inputs]
-        return repr([type(self).__name__, sorted(told.items()), repr(self._spec()), inside, inputs])
+        return repr([type(self).__name__, sorted(settings.items()), repr(self._spec()), inside, inputs])

@@ -31,13 +31,13 @@ class _CacheDataset(Unary):
         self._lock = Lock()
         self._kept: tuple[Table, list] | None = None
         self._list: list | None = None
-        self._found: dict[int, Any] = {}  # elements accessed by index
+        self._by_index: dict[int, Any] = {}  # the elements that were accessed by index
 
     def _at(self, index: int) -> Any:
         with self._lock:
-            if index not in self._found:
-                self._found[index] = self._input._at(index)
-            return self._found[index]
+            if index not in self._by_index:
+                self._by_index[index] = self._input._at(index)
+            return self._by_index[index]
 
     def _table(self) -> Table | None:
         if self._path or self._list is not None:

@@ -89,8 +89,9 @@ class CsvDataset(Dataset):
 
     Args:
       filenames: a name, a list of names, or a dataset of names.
-      record_defaults: for each column, a dtype if its fields must not be empty, or the value of empty ones. header:
-      whether to skip the first line of each file. field_delim, use_quote_delim, na_value: the format of fields.
+      record_defaults: for each column, a dtype if its fields must not be empty, or the value of empty ones.
+      header: whether to skip the first line of each file.
+      field_delim, use_quote_delim, na_value: the format of fields.
       select_cols, exclude_cols: the indices of columns to take, or to leave out.
     """
 
@@ -125,8 +126,8 @@ class CsvDataset(Dataset):
         return tuple(TensorSpec((), c.dtype) for c in self._columns)
 
     def _files(self, run: Run) -> Iterator[str]:
-        given = self._names._iterate(run) if self._inputs else [self._names]
-        return (name for part in given for name in strings(part))
+        names = self._names._iterate(run) if self._inputs else [self._names]
+        return (name for part in names for name in strings(part))
 
     def _elements(self, run: Run) -> Iterator[Any]:
         for path in self._files(run):
@@ -237,14 +238,14 @@ def _inferred_columns(
     names: list[str], how: tuple, header: bool, chosen: list[int], na_value: str, limit: Any
 ) -> list[_Column]:
     fields: list[list[str]] = [[] for _ in chosen]
-    seen = 0
+    rows_read = 0
     for name in names:
         for i, row in enumerate(_rows(name, *how)):
             if header and i == 0:
                 continue
-            if limit is not None and seen == limit:
+            if limit is not None and rows_read == limit:
                 break
-            seen += 1
+            rows_read += 1
             for values, k in zip(fields, chosen, strict=True):
                 values.append(row[k] if k < len(row) else "")
     kinds = [_infer(values, na_value) for values in fields]

@@ -195,9 +195,9 @@ class Dataset(DatasetBase):
         return kinds._UniqueDataset(self)
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
-        """The same elements, made up to `buffer_size` ahead on a separate thread.
+        """The same elements, computed up to `buffer_size` ahead on a separate thread.
 
-        If making an element takes less time than passing it between threads, it is made when it is needed.
+        Elements that take less time to compute than to pass between threads are computed when they are needed.
         """
         return kinds._PrefetchDataset(self, buffer_size)
 
@@ -266,7 +266,7 @@ class Dataset(DatasetBase):
         )
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
-        """The elements that could be made without an error."""
+        """The elements without those that raise an error."""
         return kinds._IgnoreErrorsDataset(self, log_warning)
 
     def apply(self, transformation_func: Callable) -> Dataset:

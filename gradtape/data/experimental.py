@@ -89,8 +89,8 @@ def map_and_batch(
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Callable[[Any], Any]:
     """A step for `Dataset.apply`: `shuffle`, then `repeat`."""
-    if count is not None and (given := number(count, "shuffle_and_repeat", "count")) < 1 and given != -1:
-        raise invalid(f"shuffle_and_repeat: count must be greater than zero or equal to -1; got {given}.")
+    if count is not None and (repeats := number(count, "shuffle_and_repeat", "count")) < 1 and repeats != -1:
+        raise invalid(f"shuffle_and_repeat: count must be greater than zero or equal to -1; got {repeats}.")
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 
@@ -311,9 +311,9 @@ class TFRecordWriter:
 _ABSENT = {
     "service": "gradtape has no data service. Hint: Dataset.shard divides a dataset between processes.",
     "distributed_save": "gradtape has no data service. Hint: Dataset.save.",
-    "table_from_dataset": "gradtape has no lookup tables. Hint: a Python dict in a tf.py_function.",
-    "index_table_from_dataset": "gradtape has no lookup tables. Hint: a Python dict in a tf.py_function.",
-    "DatasetInitializer": "gradtape has no lookup tables.",
+    "table_from_dataset": "gradtape has no tables from datasets. Hint: tf.lookup.KeyValueTensorInitializer.",
+    "index_table_from_dataset": "gradtape has no tables from datasets. Hint: tf.lookup.StaticVocabularyTable.",
+    "DatasetInitializer": "gradtape has no tables from datasets. Hint: tf.lookup.KeyValueTensorInitializer.",
     "from_variant": "gradtape has no variant tensors.",
     "to_variant": "gradtape has no variant tensors.",
     "get_model_proto": "gradtape does not tune pipelines by a model.",

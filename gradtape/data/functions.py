@@ -56,8 +56,11 @@ def arguments(element: Any) -> tuple:
 class DataFunction:
     """A user function of elements.
 
-    Args: function: the user's function. name: the method that it was passed to, for messages. finish: turns its
-    result into an element. eager: whether it is never traced, for functions that return datasets.
+    Args:
+      function: the user's function.
+      name: the method that it was passed to, for messages.
+      finish: turns its result into an element.
+      eager: whether it is never traced, for functions that return datasets.
     """
 
     def __init__(
@@ -96,8 +99,8 @@ class DataFunction:
         return element
 
     def _body(self, *args: Any) -> Any:
-        given = nest.map_structure(lambda x: x, args)  # a copy, because `(d, d.pop("label"))` is common
-        result = self._finish(convert(self.function)(*given))
+        copied = nest.map_structure(lambda x: x, args)  # a copy, because `(d, d.pop("label"))` is common
+        result = self._finish(convert(self.function)(*copied))
         if not all(is_tensor(x) or isinstance(x, CompositeTensor) for x in nest.flatten(result)):
             raise Untraceable("it returns datasets or None")
         return result
@@ -217,9 +220,9 @@ class DataFunction:
             return None
         graph = Graph()
         try:
-            given = nest.map_structure(lambda s: _symbolic_argument(s, graph), specs)
+            symbols = nest.map_structure(lambda s: _symbolic_argument(s, graph), specs)
             with aside(graph), _random.isolated(_random.isolated_seeds()):
-                result = convert(self.function)(*given)
+                result = convert(self.function)(*symbols)
         except Exception:
             return None
         return self._finish(result)

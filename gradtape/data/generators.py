@@ -157,5 +157,5 @@ def _no_lists(value: Any, like: Any = None) -> Any:
     return value
 
 
-def _as_shape(given: Any) -> TensorShape:
-    return as_shape(given if isinstance(given, (list, tuple, TensorShape)) or given is None else [given])
+def _as_shape(shape: Any) -> TensorShape:
+    return as_shape(shape if isinstance(shape, (list, tuple, TensorShape)) or shape is None else [shape])

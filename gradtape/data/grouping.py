@@ -288,8 +288,8 @@ def _bounded(shapes: Any, spec: Any, limit: int) -> Any:
     def leaf(s: Any, shape: Any) -> Any:
         return [limit if d is None or d == -1 else d for d in shape]
 
-    given = nest.map_structure(lambda s: s.shape, spec) if shapes is None else shapes
+    shapes_ = nest.map_structure(lambda s: s.shape, spec) if shapes is None else shapes
     flat = [
-        leaf(s, shape) for s, shape in zip(nest.flatten(spec), nest.flatten_up_to(spec, given), strict=True)
+        leaf(s, shape) for s, shape in zip(nest.flatten(spec), nest.flatten_up_to(spec, shapes_), strict=True)
     ]
     return nest.pack_sequence_as(spec, flat)

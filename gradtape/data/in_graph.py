@@ -57,7 +57,7 @@ class Feed:
             raise Untraceable("the shapes of the elements of a dataset are only known when it runs")
         self.structures = kinds if self.known else [dataset.element_spec]
         if not all(isinstance(s, TensorSpec) for k in self.structures for s in nest.flatten(k)):
-            raise Untraceable("the elements of a dataset are no tensors")
+            raise Untraceable("the elements of a dataset are not tensors")
         self._specs = [[(static_of(s), s.dtype._code) for s in nest.flatten(k)] for k in self.structures]
         self._packs = [packer(k) for k in self.structures]
         self._open: OrderedDict[int, list] = OrderedDict()  # by number: the iterator, and the current element
@@ -246,14 +246,14 @@ def for_elements(
         return [values[0], following, *get()]
 
     init = [number, kind, *get()]
-    told, invariants = ["ag__run", "ag__kind", *names], options.invariants(init)
+    loop_names, invariants = ["ag__run", "ag__kind", *names], options.invariants(init)
     while True:
         try:
-            state = control.loop(init, told, lambda values: values[1] >= 0, step, invariants=invariants)
+            state = control.loop(init, loop_names, lambda values: values[1] >= 0, step, invariants=invariants)
             break
         except ShapeVaries as e:
             # As in TensorFlow, loops over datasets find the sizes that vary by themselves.
-            invariants = _relaxed(invariants or [None] * len(init), told, init, e)
+            invariants = _relaxed(invariants or [None] * len(init), loop_names, init, e)
             put(init[2:])
     put(state[2:])
 

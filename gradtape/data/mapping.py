@@ -346,7 +346,7 @@ class _InterleaveDataset(_FlatMapDataset):
 
     def _turns(self, datasets: Iterator[Any], run: Run) -> Iterator[Any]:
         slots: list = [None] * self._cycle
-        at = given = running = 0
+        at = taken = running = 0
         more = True
         while more or running:
             if slots[at] is not None:
@@ -355,8 +355,8 @@ class _InterleaveDataset(_FlatMapDataset):
                     yield element
                     if type(element) is Failure:
                         continue
-                    given += 1
-                    if given < self._block:
+                    taken += 1
+                    if taken < self._block:
                         continue
                 else:
                     slots[at] = None
@@ -374,7 +374,7 @@ class _InterleaveDataset(_FlatMapDataset):
                     slots[at] = Guarded(begun)
                     running += 1
                 continue
-            given = 0
+            taken = 0
             at = (at + 1) % self._cycle
 
 

@@ -70,11 +70,11 @@ class _Options:
         """These settings, updated with those set in `other`."""
         new = type(self)()
         for name in self._FIELDS:
-            mine, theirs = self._values[name], other._values[name]
-            if isinstance(mine, _Options):
-                new._values[name] = mine._merged(theirs)
+            own, theirs = self._values[name], other._values[name]
+            if isinstance(own, _Options):
+                new._values[name] = own._merged(theirs)
             else:
-                new._values[name] = mine if theirs is None else theirs
+                new._values[name] = own if theirs is None else theirs
         return new
 
     def _frozen(self) -> Any:

@@ -28,8 +28,10 @@ from gradtape.data.structure import (
 class _PaddedBatchDataset(Batches):
     """Elements padded to the same length, and stacked.
 
-    Args: padded_shapes: shapes in the structure of an element; None (or -1) means the longest in the batch, which
-    is the default for every size. padding_values: the values to pad with, in that structure; 0, "" or False by default.
+    Args:
+      padded_shapes: shapes in the structure of an element; None (or -1) means the longest in the batch, which is
+        the default for every size.
+      padding_values: the values to pad with, in that structure; 0, "" or False by default.
     """
 
     _op = "padded_batch"
@@ -138,14 +140,14 @@ class _PaddedBatchDataset(Batches):
         return by_count(self._input._iterate(run), self._count, self._drop, padded)
 
 
-def _as_shape(given: Any) -> TensorShape:
-    if isinstance(given, _core.Tensor):
-        given = given.numpy().tolist()
-    if isinstance(given, (list, tuple)):
-        if any(isinstance(d, (list, tuple)) for d in given):
-            raise ValueError(f"Dataset.padded_batch: a padded shape has sizes and None; got {given}.")
-        given = [None if d is None or int(d) < 0 else int(d) for d in given]
-    return as_shape(given)
+def _as_shape(shape: Any) -> TensorShape:
+    if isinstance(shape, _core.Tensor):
+        shape = shape.numpy().tolist()
+    if isinstance(shape, (list, tuple)):
+        if any(isinstance(d, (list, tuple)) for d in shape):
+            raise ValueError(f"Dataset.padded_batch: a padded shape has sizes and None; got {shape}.")
+        shape = [None if d is None or int(d) < 0 else int(d) for d in shape]
+    return as_shape(shape)
 
 
 def _filling(value: Any, dtype: Any) -> Any:

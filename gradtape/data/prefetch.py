@@ -75,10 +75,13 @@ class Crew:
 
     It holds no reference to the consumer, which stops the crew when it is dropped.
 
-    Args: source: yields one element after the other, to one thread at a time. call: applied to elements by the
-    threads in parallel; None for nothing. threads: the number of threads. room: how many elements may be waiting or
-    in progress. ordered: whether elements keep the order of the source; otherwise they are returned as they become
-    ready. changed: the condition that is notified when an element is ready or taken; it may be shared.
+    Args:
+      source: yields one element after the other, to one thread at a time.
+      call: applied to elements by the threads in parallel; None for nothing.
+      threads: the number of threads.
+      room: how many elements may be waiting or in progress.
+      ordered: whether elements keep the order of the source; otherwise they are returned as they become ready.
+      changed: the condition that is notified when an element is ready or taken; it may be shared.
     """
 
     def __init__(
@@ -242,8 +245,9 @@ if hasattr(os, "register_at_fork"):
 class Ahead:
     """An iterator over `call` of the elements of a source, made ahead by a crew.
 
-    Args: at_once: whether the crew starts with the first element; otherwise once it is found to pay. The others are
-    those of `Crew`.
+    Args:
+      at_once: whether the crew starts with the first element; otherwise once it is found to pay. The others are
+        those of `Crew`.
     """
 
     def __init__(
@@ -290,8 +294,10 @@ class Ahead:
 class Mingled:
     """The elements of several iterators at a time, in the order in which they become ready.
 
-    Args: sources, begin: the iterators are `begin(x)` for each x of `sources`. most: how many of them run in
-    parallel, each on a thread. room: how many elements each makes ahead.
+    Args:
+      sources, begin: the iterators are `begin(x)` for each x of `sources`.
+      most: how many of them run in parallel, each on a thread.
+      room: how many elements each makes ahead.
     """
 
     def __init__(

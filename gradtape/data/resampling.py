@@ -54,10 +54,10 @@ def rejection_resample(
 def _estimated(classes: Any, count: int) -> Any:
     """The frequency of each class, estimated from the elements so far: a distribution per element."""
 
-    def counted(seen: Any, some: Any) -> Any:
-        seen = seen + ops.reduce_sum(ops.one_hot(some, count, dtype=dtypes.int64), 0)
-        frequencies = ops.cast(seen / ops.reduce_sum(seen), dtypes.float32)
-        return seen, ops.tile(ops.expand_dims(frequencies, 0), [_COUNTED_AT_ONCE, 1])
+    def counted(counts: Any, some: Any) -> Any:
+        counts = counts + ops.reduce_sum(ops.one_hot(some, count, dtype=dtypes.int64), 0)
+        frequencies = ops.cast(counts / ops.reduce_sum(counts), dtypes.float32)
+        return counts, ops.tile(ops.expand_dims(frequencies, 0), [_COUNTED_AT_ONCE, 1])
 
     before = ops.fill([count], np.int64(_SEEN_BEFORE))
     return classes.batch(_COUNTED_AT_ONCE).scan(before, counted).unbatch()

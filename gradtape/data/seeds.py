@@ -43,7 +43,9 @@ class Draws:
 class SeedGenerator:
     """Gives each iteration its seeds: new ones each time, or always the same.
 
-    Args: seed: the op seed, or None. changes: whether they change.
+    Args:
+      seed: the op seed, or None.
+      changes: whether they change.
     """
 
     def __init__(self, seed: Any, changes: bool, op: str) -> None:

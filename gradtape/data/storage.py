@@ -47,10 +47,10 @@ def _describe(structure: Any) -> Any:
     kind = type(structure).__name__
     if isinstance(structure, TensorSpec) or kind in ("RaggedTensorSpec", "SparseTensorSpec"):
         sizes = None if structure.shape.rank is None else list(structure.shape)
-        said = {"dtype": structure.dtype.name, "shape": sizes}
+        description = {"dtype": structure.dtype.name, "shape": sizes}
         if kind == "RaggedTensorSpec":
-            said |= {"ragged_rank": structure.ragged_rank, "splits": structure.row_splits_dtype.name}
-        return said if isinstance(structure, TensorSpec) else said | {"kind": kind}
+            description |= {"ragged_rank": structure.ragged_rank, "splits": structure.row_splits_dtype.name}
+        return description if isinstance(structure, TensorSpec) else description | {"kind": kind}
     raise NotImplementedError(f"save: elements with parts like {structure!r} cannot be written.")
 
 
@@ -192,7 +192,7 @@ def read_spec(path: str) -> Any:
 
 
 def _header(records: Iterator[bytes], path: str) -> Any:
-    with reading(f"{path}: this is no file of elements of gradtape's: "):
+    with reading(f"{path}: this is not a file of elements written by gradtape: "):
         header = json_of(next(records, b""))
         if header["format"] != _MAGIC:
             raise ValueError(f"its format is {header['format']!r}")
@@ -294,7 +294,7 @@ def _contents(folder: str) -> tuple[Any, dict[str, int]]:
     path = os.path.join(folder, _CONTENTS)
     if not os.path.exists(path):  # written before there were shards
         return read_spec(os.path.join(folder, _SAVED)), {_SAVED: UNKNOWN}
-    with open_file(path) as file, reading(f"{path}: this is no saved dataset of gradtape's: "):
+    with open_file(path) as file, reading(f"{path}: this is not a dataset saved by gradtape: "):
         content = json_of(file.read())
         if content["format"] != _MAGIC:
             raise ValueError(f"its format is {content['format']!r}")

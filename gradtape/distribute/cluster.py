@@ -146,9 +146,10 @@ class SlurmClusterResolver(ClusterResolver):
     Tasks are numbered as by Slurm, machine by machine; the port of a task is `port_base` plus its number on its machine.
 
     Args:
-      jobs: names of jobs and their numbers of tasks, in the order of the tasks' numbers; all are workers by default.
-      port_base: the port of the first task of each machine. tasks_per_node: the number of tasks on each machine; by
-      default Slurm's.
+      jobs: names of jobs and their numbers of tasks, in the order of the tasks' numbers; all are workers by
+        default.
+      port_base: the port of the first task of each machine.
+      tasks_per_node: the number of tasks on each machine; by default Slurm's.
       gpus_per_node, gpus_per_task, auto_set_gpu: accepted as in TensorFlow, without effect.
 
     Raises:
@@ -362,9 +363,9 @@ class CommunicationOptions:
     """How processes exchange values.
 
     Args:
-      bytes_per_pack: accepted as in TensorFlow; all tensors of an exchange are sent in one buffer. timeout_seconds:
-      how long to wait for other workers before a DeadlineExceededError says who is missing. By default
-      GRADTAPE_COLLECTIVE_TIMEOUT, or 60.
+      bytes_per_pack: accepted as in TensorFlow; all tensors of an exchange are sent in one buffer.
+      timeout_seconds: how long to wait for other workers before a DeadlineExceededError says who is missing. By
+        default GRADTAPE_COLLECTIVE_TIMEOUT, or 60.
       implementation: accepted as in TensorFlow; JAX chooses, or MPI.
     """
 

@@ -111,9 +111,9 @@ class ReplicaContext:
         assert self._run is not None
         if _core.current_trace() is not self._run.trace:
             raise NeedsOthers(
-                f"{what}: replicas cannot meet inside of a loop, tf.map_fn and the like in a replica, nor in tf.cond under "
-                "a tape, because another replica may take another way. Hint: let the loop or condition stand around "
-                "strategy.run, or compute both ways and choose with tf.where."
+                f"{what}: a replica cannot run collective operations in a loop, tf.map_fn and the like, nor in tf.cond "
+                "under a tape, because another replica may take another branch. Hint: move the loop or condition outside "
+                "of strategy.run, or compute both branches and choose with tf.where."
             )
 
     @property
@@ -128,7 +128,7 @@ class ReplicaContext:
         assert run is not None
 
         def fulfil(given: list) -> list:
-            what = f"{name}: replicas take different ways, and on one of them they meet; expected the same condition"
+            what = f"{name}: replicas take different branches, one with collective operations; expected the same condition"
             chosen = reductions.one_of([g[0] for g in given], what)
             sizes: list[int] = []
 
@@ -201,7 +201,7 @@ class ReplicaContext:
         flat = [conversion.as_tensor(x) for x in nest.flatten(value)]
         if any(x.shape.rank == 0 for x in flat):
             raise ValueError(
-                "all_gather: scalars cannot stand in a row; expected tensors with an axis. Hint: x[None]."
+                "all_gather: scalars cannot be concatenated; expected tensors with an axis. Hint: x[None]."
             )
         if self.num_replicas_in_sync == 1:
             return nest.pack_sequence_as(value, [_same(x) for x in flat])
@@ -297,7 +297,8 @@ class ReplicaGroup:
         context = get_replica_context()
         if context is None or context.strategy is not self._strategy:
             raise RuntimeError(
-                f"{what}: the function was traced in a replica, and meets others; expected to run in strategy.run. Hint: "
+                f"{what}: the function was traced in a replica, and has collective operations; expected to run in "
+                "strategy.run. Hint: "
                 "call the function that was decorated, which is traced for each place that it is called from."
             )
         return context

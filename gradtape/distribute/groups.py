@@ -160,7 +160,8 @@ class Group:
 
     Args:
       carrier: the engine that moves the bytes.
-      watch: knows which processes are alive; None for a single process. timeout: the seconds to wait for others.
+      watch: knows which processes are alive; None for a single process.
+      timeout: the seconds to wait for others.
     """
 
     def __init__(self, carrier: Carrier, watch: Watch | None, timeout: float) -> None:
@@ -390,7 +391,7 @@ class Group:
                         raise errors.DeadlineExceededError(
                             None,
                             None,
-                            f"{plan.kind}: other processes have not come within {self.timeout:g} s.",
+                            f"{plan.kind}: other processes have not joined within {self.timeout:g} s.",
                         )
                     raise watch.late(at, plan.kind)
 
@@ -401,7 +402,7 @@ class Group:
                 said = self._courier.run(lambda: self._others(words), give_up)
                 self._failure = errors.InvalidArgumentError(
                     None, None,
-                    f"{plan.kind}: workers exchange different things: their programs differ, or took different ways; got "
+                    f"{plan.kind}: workers exchange different things: their programs or the branches taken differ; got "
                     f"{said}. Hint: every worker must run the same steps, the same number of times.",
                 )  # fmt: skip
             except _Drifted:

@@ -1,4 +1,4 @@
-"""Monitors the workers of a cluster: who has started, who is late, and who is gone.
+"""Monitors the workers of a cluster: which have started, which are late, and which are gone.
 
 No computed values are sent over these connections. Worker 0 listens at its address; every worker keeps one
 connection to it and reports a few times a second that it is alive and how many exchanges it has entered. A
@@ -212,9 +212,11 @@ class Watch:
     """The side of one worker: its reports, and what it has heard about the others.
 
     Args:
-      rank: the index of this worker. addresses: the addresses of all workers; worker 0 listens at its own, the
-      others are for messages. timeout: the seconds to wait for the others. listening: worker 0's socket. welcome:
-      what worker 0 sends to all once they have come.
+      rank: the index of this worker.
+      addresses: the addresses of all workers; worker 0 listens at its own, the others are for messages.
+      timeout: the seconds to wait for the others.
+      listening: worker 0's socket.
+      welcome: what worker 0 sends to all once they have come.
     """
 
     def __init__(
@@ -274,11 +276,11 @@ class Watch:
             )  # fmt: skip
         if self.lost and not self._missing:  # worker 0 has reported missing workers, and is then gone, too
             raise self.error(0)
-        who = self._missing or [0]
+        missing = self._missing or [0]
         raise errors.DeadlineExceededError(
             None, None,
-            f"MultiWorkerMirroredStrategy: {self.names(who)} {'has' if len(who) == 1 else 'have'} not come within "
-            f"{self.timeout:g} s; {len(self.addresses)} workers are expected.{self._hint}",
+            f"MultiWorkerMirroredStrategy: {self.names(missing)} {'has' if len(missing) == 1 else 'have'} not connected "
+            f"within {self.timeout:g} s; {len(self.addresses)} workers are expected.{self._hint}",
         )  # fmt: skip
 
     _hint = " Hint: CommunicationOptions(timeout_seconds=) or GRADTAPE_COLLECTIVE_TIMEOUT sets the time."
@@ -366,8 +368,8 @@ class Watch:
         """An UnavailableError that names the workers that are gone."""
         words = {
             "gone": "is gone: its process has ended or its machine cannot be reached",
-            "silent": f"has given no sign of life for {self.timeout:g} s",
-            "left": "has finished its program, and takes no part",
+            "silent": f"has not reported for {self.timeout:g} s",
+            "left": "has finished its program, and does not take part",
         }
         ranks_by_how: dict[str, list[int]] = {}
         for rank, (how, last) in self.lost.items():
@@ -375,14 +377,14 @@ class Watch:
                 ranks_by_how.setdefault(how, []).append(rank)
         if len(ranks_by_how) > 1:
             ranks_by_how.pop("left", None)  # they have heard of the failure earlier, and ended
-        said = "; ".join(f"{self.names(ranks)} {words[how]}" for how, ranks in ranks_by_how.items())
-        text = f"{what or 'MultiWorkerMirroredStrategy'}: {said or 'a worker is gone'}"
+        reasons = "; ".join(f"{self.names(ranks)} {words[how]}" for how, ranks in ranks_by_how.items())
+        text = f"{what or 'MultiWorkerMirroredStrategy'}: {reasons or 'a worker is gone'}"
         if cause:
             text += f" ({cause})"
         return errors.UnavailableError(
             None,
             None,
-            f"{text}. Hint: save what is needed; restarted workers go on from the last checkpoint.",
+            f"{text}. Hint: save what is needed; restarted workers continue from the last checkpoint.",
         )
 
     def late(self, at: int, what: str) -> errors.OpError:
@@ -397,11 +399,11 @@ class Watch:
             return self.error(at, what)
         ranks = self._late.get(at)
         if ranks is None:
-            said = f"{self.name(0)} does not answer"
+            reason = f"{self.name(0)} does not answer"
         elif ranks:
-            said = f"{self.names(ranks)} {'has' if len(ranks) == 1 else 'have'} not come"
+            reason = f"{self.names(ranks)} {'has' if len(ranks) == 1 else 'have'} not joined it"
         else:
-            said = "all workers have come, but the exchange does not end: the network may be the reason"
+            reason = "all workers have joined, but the exchange does not end: the network may be the cause"
         return errors.DeadlineExceededError(
-            None, None, f"{what}: after {self.timeout:g} s {said}.{self._hint}"
+            None, None, f"{what}: after {self.timeout:g} s {reason}.{self._hint}"
         )

@@ -47,8 +47,9 @@ def launch(command: Sequence[str], workers: int, grace: float = _GRACE) -> int:
     """Runs a program in several processes and waits for all of them.
 
     Args:
-      command: the arguments of `python`: a script, or `-m` and a module, and its arguments. workers: the number of
-      processes. grace: the seconds that the others have after one has failed.
+      command: the arguments of `python`: a script, or `-m` and a module, and its arguments.
+      workers: the number of processes.
+      grace: the seconds that the others have after one has failed.
 
     Returns:
       0 if all succeeded; otherwise the status of the first that failed, 128 plus the signal if a signal ended it.

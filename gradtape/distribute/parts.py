@@ -141,7 +141,7 @@ def _rows(element: Any) -> int:
         return int(next(iter(sizes))[0])
     shapes = [list(x.shape) for x in nest.flatten(element) if x is not None]
     raise ValueError(
-        "experimental_distribute_dataset: an element is no batch that can be cut into parts; expected tensors with the same "
+        "experimental_distribute_dataset: an element is not a batch that can be split; expected tensors with the same "
         f"number of rows; got shapes {shapes}. Hint: dataset.batch(global_batch_size)."
     )
 
@@ -259,5 +259,5 @@ def _first_inner(dataset: Any) -> Any:
 
 def _with(dataset: Any, **changes: Any) -> Any:
     copied = object.__new__(type(dataset))
-    vars(copied).update({**vars(dataset), "_spec_found": None, "_key_found": None, **changes})
+    vars(copied).update({**vars(dataset), "_cached_spec": None, "_cached_key": None, **changes})
     return copied

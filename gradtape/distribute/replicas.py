@@ -1,9 +1,9 @@
 """How a strategy runs its replicas: each in a separate thread, one at a time.
 
-The thread that calls `Strategy.run` gives each replica its turn. A replica runs until it needs the others
+The thread that calls `Strategy.run` lets each replica run in turn. A replica runs until it needs the others
 (`all_reduce`, `merge_call`, an assignment that aggregates), or returns. When all have reached the same point, the
 calling thread performs the operation, between replicas, and gives them their turns again. So the order is always
-the same, running threads share nothing, and it is known who waits for whom: a replica that waits in vain raises an
+the same, running threads share nothing, and it is known which replica waits for which: a deadlock raises an
 error instead of hanging.
 
 The state of the calling thread holds in replicas too: the trace of a function, tapes, name scopes, settings. In a
@@ -45,9 +45,10 @@ class Wish:
     """A collective operation that a replica requests.
 
     Args:
-      what: its description; all replicas must request the same. value: this replica's value. fulfil: called in the
-      calling thread with the values of all replicas; returns a result for each. apart: whether it is not part of
-      the current trace, such as creating variables.
+      what: its description; all replicas must request the same.
+      value: this replica's value.
+      fulfil: called in the calling thread with the values of all replicas; returns a result for each.
+      apart: whether it is not part of the current trace, such as creating variables.
     """
 
     __slots__ = ("what", "value", "fulfil", "apart", "line", "result")
@@ -114,7 +115,7 @@ class _Replica:
         """Called in the replica: stops until the others have reached the same point."""
         if self.done or threading.current_thread() is not self.thread:
             raise RuntimeError(
-                f"{wish.words}: replicas meet only in their own threads, while strategy.run runs; this is "
+                f"{wish.words}: collective operations run only in the threads of replicas, while strategy.run runs; this is "
                 f"{'after its end' if self.done else 'another thread'}. Hint: ask for gradients in the replica whose tape "
                 "recorded, and use a replica context where get_replica_context() gave it."
             )
@@ -266,8 +267,8 @@ class Run:
                 else f"replica {r.number} waits for {r.wish.words if r.wish else 'nothing'}"
             )
         return (
-            f"strategy.run: replicas must do the same things together, in the same order; {'; '.join(said)}. Hint: do not "
-            "let a replica skip an all_reduce, a merge_call, an optimizer's step, or an assignment."
+            f"strategy.run: replicas must run the same collective operations in the same order; {'; '.join(said)}. Hint: do "
+            "not let a replica skip an all_reduce, a merge_call, an optimizer's step, or an assignment."
         )
 
     def _end(self) -> None:

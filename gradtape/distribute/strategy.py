@@ -186,7 +186,7 @@ class Strategy:
             and _core.current_trace() is None
             and not settings.functions_run_eagerly()
         ):
-            # One graph for all replicas, in which they meet.
+            # One graph for all replicas, with their collective operations.
             return self._joint(fn)(args, kwargs)
         return self._run(fn, args, kwargs)
 
@@ -437,7 +437,7 @@ def _finished(result: Any) -> Any:
     if isinstance(result, (types.GeneratorType, types.CoroutineType)):
         kind = "a generator" if isinstance(result, types.GeneratorType) else "a coroutine"
         raise TypeError(
-            f"strategy.run: the function is {kind}, whose code would run when no replica runs; expected a function that "
+            f"strategy.run: the function is {kind}, whose code would run outside of the replicas; expected a function that "
             "returns its results."
         )
     return result

@@ -71,7 +71,7 @@ class DistributedValues(CompositeTensor):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise TypeError(
-            f"{type(self).__name__}: it has {len(self._values)} values, one for each replica, and is no tensor. Hint: "
+            f"{type(self).__name__}: it has {len(self._values)} values, one for each replica, and is not a tensor. Hint: "
             "strategy.experimental_local_results(value), strategy.reduce(op, value, axis=None), or strategy.gather."
         )
 

@@ -176,7 +176,7 @@ class MirroredVariable(DistributedVariable):
 
     def _differing(self, method: str) -> str:
         return (
-            f"{method}: replicas give variable {self.name!r} different values, and it says nothing of how they become one"
+            f"{method}: replicas give variable {self.name!r} different values, and it has no aggregation"
             f"; expected one value, or tf.Variable(..., aggregation=tf.VariableAggregation.MEAN), SUM or "
             f"ONLY_FIRST_REPLICA"
         )

@@ -85,7 +85,7 @@ class ExtensionTypeSpec(FrozenFields, TypeSpec):
         return tuple(x for x in nest.flatten(tuple(self.__dict__.values())) if isinstance(x, TypeSpec))
 
     def _to_components(self, value: Any) -> tuple:
-        # In the order of the spec's fields: the spec knows which of them are tensors.
+        # In the order of the spec's fields, of which the spec says which are tensors.
         given = nest.flatten(tuple(value.__dict__[name] for name in self.__dict__))
         return tuple(
             x

@@ -163,7 +163,7 @@ def _crop(value: Any, size: Any, draw: Draw) -> Any:
 
 
 def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Any:
-    """Cuts a block of the given size out of a tensor, at a random position.
+    """Crops a tensor to the given size, at a random position.
 
     Raises:
       InvalidArgumentError: if `size` is larger than the tensor along some axis.

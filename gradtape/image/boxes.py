@@ -141,7 +141,7 @@ def non_max_suppression_with_scores(
 
     Args:
       soft_nms_sigma: if positive, a box that overlaps better ones gets a lower score instead of being left out
-      (https://arxiv.org/abs/1704.04503), and `iou_threshold` is ignored.
+        (https://arxiv.org/abs/1704.04503), and `iou_threshold` is ignored.
     """
     op = "non_max_suppression_with_scores"
     b, s, most, threshold = _arguments(op, boxes, scores, max_output_size, iou_threshold)

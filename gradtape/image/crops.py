@@ -1,4 +1,4 @@
-"""Cuts boxes out of images and resizes them: crop_and_resize, extract_glimpse."""
+"""Crops boxes from images and resizes them: crop_and_resize, extract_glimpse."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def crop_and_resize(
     extrapolation_value: float = 0.0,
     name: str | None = None,
 ) -> Any:
-    """Boxes cut out of images and resized to one size: `[boxes, height, width, channels]`, float32.
+    """Crops boxes from images and resizes them to one size: `[boxes, height, width, channels]`, float32.
 
     Differentiable with respect to `image` and, if bilinear, to `boxes`. The corners of a box are pixel centres, and
     a box may be reversed, or reach outside its image.
@@ -123,10 +123,11 @@ def extract_glimpse(
     Args:
       input: images `[batch, height, width, channels]`.
       size: the `[height, width]` of the windows.
-      offsets: `[batch, 2]`, the position of each window: `[y, x]`. centered: `[0, 0]` is the middle of the image,
-      not its upper left corner. normalized: offsets are fractions of the image (from -1 to 1 when centered, else
-      from 0 to 1), not pixels. As in TensorFlow, an offset is the middle of the window if both are set, else its
-      upper left corner. noise: "uniform", "gaussian" or "zero".
+      offsets: `[batch, 2]`, the position of each window: `[y, x]`.
+      centered: `[0, 0]` is the middle of the image, not its upper left corner.
+      normalized: offsets are fractions of the image (from -1 to 1 when centered, else from 0 to 1), not pixels.
+        As in TensorFlow, an offset is the middle of the window if both are set, else its upper left corner.
+      noise: "uniform", "gaussian" or "zero".
     """
     x = float_of(as_tensor(input))
     where = as_tensor(offsets)

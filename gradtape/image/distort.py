@@ -107,17 +107,17 @@ def _sample(
     if len(size) != 3 or min(size) <= 0:
         raise InvalidArgumentError(f"{op}: image_size must be [height, width, channels]; got {size}.")
     height, width, _ = size
-    given = np.asarray(array_of(as_tensor(boxes)), F).reshape(-1, 4)
-    if not len(given) and not whole:
+    corners = np.asarray(array_of(as_tensor(boxes)), F).reshape(-1, 4)
+    if not len(corners) and not whole:
         raise InvalidArgumentError(
             f"{op}: No bounding boxes provided as input. One must enable use_image_if_no_bounding_boxes if you wish "
             "to not provide any bounding boxes."
         )
-    if len(given) and (given.min() < 0 or given.max() > 1):
+    if len(corners) and (corners.min() < 0 or corners.max() > 1):
         raise InvalidArgumentError(f"{op}: All bounding box coordinates must be in [0.0, 1.0].")
     image = _Box(0, 0, height, width)
     scale = np.array([height, width, height, width], F)
-    objects = [_Box(*map(int, row * scale)) for row in given] or [image]
+    objects = [_Box(*map(int, row * scale)) for row in corners] or [image]
     low, high = map(F, aspects or (0.75, 1.33))
     attempts = 100 if attempts is None else int(attempts)
     bits = _Bits(state, 32 * attempts)
@@ -154,10 +154,11 @@ def sample_distorted_bounding_box(
       image_size: `[height, width, channels]`.
       bounding_boxes: the objects, `[..., 4]` with `[y1, x1, y2, x2]` from 0 to 1.
       seed: the op seed, see `tf.random.set_seed`; 0 for none.
-      min_object_covered: the fraction of an object that must be inside. aspect_ratio_range: width divided by
-      height, (0.75, 1.33) by default. area_range: fraction of the image, (0.05, 1) by default. max_attempts: after
-      this many (100) attempts the result is the whole image. use_image_if_no_bounding_boxes: without objects, use
-      the whole image as the object.
+      min_object_covered: the fraction of an object that must be inside.
+      aspect_ratio_range: width divided by height, (0.75, 1.33) by default.
+      area_range: fraction of the image, (0.05, 1) by default.
+      max_attempts: after this many (100) attempts the result is the whole image.
+      use_image_if_no_bounding_boxes: without objects, use the whole image as the object.
 
     Returns:
       begin, size: for `tf.slice(image, begin, size)`.

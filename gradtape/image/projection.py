@@ -59,25 +59,26 @@ def read_between(
 
     Args:
       pixels: `[..., number of pixels]`: the pixels of arrays of the shape `sizes`, one array after the other.
-      Floats if `order` is 1. places: for each axis, the positions in pixels; all of one shape, which the result has
-      after `...`. order: 0 for the nearest pixel, 1 for linear interpolation. mode: the values outside: "constant"
-      (which is `fill`), "nearest", "wrap", "reflect" or "mirror". start: for each position, the index of the first
-      pixel of the array to read.
+        Floats if `order` is 1.
+      places: for each axis, the positions in pixels; all of one shape, which the result has after `...`.
+      order: 0 for the nearest pixel, 1 for linear interpolation.
+      mode: the values outside: "constant" (which is `fill`), "nearest", "wrap", "reflect" or "mirror".
+      start: for each position, the index of the first pixel of the array to read.
     """
     # NaN counts as outside.
     places = [ops.where(ops.is_finite(p), p, ops.convert_to_tensor(-2, p.dtype)) for p in places]
     axes = [_neighbours(p, n, order, mode) for p, n in zip(places, sizes, strict=True)]
 
-    def along(axis: int, index: Any, there: Any) -> Any:
+    def along(axis: int, index: Any, exists: Any) -> Any:
         """The values of the pixels `index`, which is known up to `axis`; the last axis is summed first."""
         if axis == len(axes):
             value = ops.gather(pixels, index if start is None else index + start, axis=pixels.ndim - 1)
-            return value if there is None else ops.where(there, value, fill)
+            return value if exists is None else ops.where(exists, value, fill)
         total = None
         for at, inside, weight in axes[axis]:
-            both = inside if there is None or inside is None else ops.logical_and(there, inside)
+            both = inside if exists is None or inside is None else ops.logical_and(exists, inside)
             value = along(
-                axis + 1, at if axis == 0 else index * sizes[axis] + at, there if both is None else both
+                axis + 1, at if axis == 0 else index * sizes[axis] + at, exists if both is None else both
             )
             value = value if weight is None else value * weight
             total = value if total is None else total + value

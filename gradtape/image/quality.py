@@ -142,9 +142,10 @@ def ssim(
     """The structural similarity of images, one number in (-1, 1] per image; 1 when they are equal.
 
     Args:
-      max_val: the difference between the largest and the smallest possible value. filter_size, filter_sigma: the
-      size and width of the Gaussian window. k1, k2: keep the denominators away from 0. return_index_map: return the
-      map of local similarities instead of its mean.
+      max_val: the difference between the largest and the smallest possible value.
+      filter_size, filter_sigma: the size and width of the Gaussian window.
+      k1, k2: keep the denominators away from 0.
+      return_index_map: return the map of local similarities instead of its mean.
     """
     _want_same(as_tensor(img1), as_tensor(img2))
     x, y, most = _pair(img1, img2, max_val)

@@ -54,10 +54,10 @@ def _batch(size, batched, operands, attrs):
 
 def _sample(method: str, antialias: bool, shape: tuple[int, ...], height: int, width: int) -> Sample:
     rows, columns = bands(method, antialias, shape[1], height), bands(method, antialias, shape[2], width)
-    given: list[At] = []
+    operands: list[At] = []
     for r, c in zip(rows, columns, strict=True):
-        given += [ints(np.append(r.first, c.first)), at(r.weights), at(c.weights)]
-    return call(shape, *given)
+        operands += [ints(np.append(r.first, c.first)), at(r.weights), at(c.weights)]
+    return call(shape, *operands)
 
 
 _X, _ONE = (1, 2, 2, 1), at([[1.0]])

@@ -1,4 +1,4 @@
-"""Resizing: tf.image.resize, resize_with_pad, and the methods they know."""
+"""Resizing: tf.image.resize, resize_with_pad, and their methods."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def resize(
     antialias: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Images in another size, as float32; with method "nearest" in their own type.
+    """Resizes images, to float32; with method "nearest" to images of the same type.
 
     Differentiable with respect to the images, with every method.
 
@@ -47,8 +47,8 @@ def resize(
       size: the new `[height, width]`.
       method: one of the names of `ResizeMethod`.
       preserve_aspect_ratio: use the largest size within `size` that keeps the proportions.
-      antialias: average over more pixels when an image becomes smaller; "nearest" and "area" ignore it, and do not
-      need it.
+      antialias: average over more pixels when an image becomes smaller; "nearest" and "area" ignore it, and do
+        not need it.
 
     >>> import gradtape as tf
     >>> x = tf.reshape(tf.range(4.0), [2, 2, 1])

@@ -352,7 +352,7 @@ class Ragged(Column):
             rows, rest = divmod(count, partition.length)
             if rest:
                 raise InvalidArgumentError(
-                    f"Key: {self.key}: {count} values are no rows of {partition.length} in example {k}."
+                    f"Key: {self.key}: {count} values are not rows of {partition.length} in example {k}."
                 )
             return [partition.length] * rows
         values = self.read(example, partition.key, _INT64)

@@ -23,7 +23,7 @@ def texts_of(value: Any, op: str, place: int = 0) -> Any:
     if isinstance(x, _core.Tensor) and x.dtype is not dtypes.string:
         raise ValueError(
             f"Tensor conversion requested dtype string for Tensor with dtype {x.dtype.name}{list(x.shape)}. Hint: {op} "
-            "takes bytes, as tf.io.read_file gives them."
+            "takes bytes, as tf.io.read_file returns them."
         )
     return strings_of(x, op, place)
 

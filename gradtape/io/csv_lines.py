@@ -31,9 +31,11 @@ def decode_csv(
     Args:
       records: one line, or an array of lines.
       record_defaults: for each column a number, string, or list of one, which gives its type and replaces missing
-      values; an empty tensor means that values must not be missing. field_delim: the delimiter between values.
-      use_quote_delim: whether quotes group a value. na_value: also counts as a missing value. select_cols: the
-      indices of the columns to take, in increasing order.
+        values; an empty tensor means that values must not be missing.
+      field_delim: the delimiter between values.
+      use_quote_delim: whether quotes group a value.
+      na_value: also counts as a missing value.
+      select_cols: the indices of the columns to take, in increasing order.
 
     Raises:
       InvalidArgumentError: if a line has too few fields, or a field is not a number; the message names it.

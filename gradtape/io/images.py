@@ -45,7 +45,7 @@ def _open(data: bytes, op: str, formats: tuple[str, ...] | None = None) -> Any:
     with reading(what, InvalidArgumentError):
         try:
             return pillow().open(io.BytesIO(data), formats=formats)
-        except pillow().UnidentifiedImageError:  # whose words are the address of the bytes
+        except pillow().UnidentifiedImageError:  # whose message is an address in memory
             raise InvalidArgumentError(what.removesuffix(": ") + ".") from None
 
 
@@ -120,10 +120,11 @@ def decode_jpeg(
     """The pixels of a JPEG file: uint8 `[height, width, channels]`. Also reads PNG and GIF.
 
     Args:
-      contents: the bytes of the file, as `tf.io.read_file` gives them.
+      contents: the bytes of the file, as returned by `tf.io.read_file`.
       channels: 1 for brightness, 3 for colour, 0 for what the file has.
-      ratio: 1, 2, 4 or 8: scales the image down, which reads faster. try_recover_truncated: return the available
-      part of a truncated file. fancy_upscaling, acceptable_fraction, dct_method: accepted, without effect.
+      ratio: 1, 2, 4 or 8: scales the image down, which reads faster.
+      try_recover_truncated: return the available part of a truncated file.
+      fancy_upscaling, acceptable_fraction, dct_method: accepted, without effect.
     """
     op = "decode_jpeg"
     count = _want_channels(channels, (0, 1, 3, 4), op)
@@ -193,7 +194,7 @@ def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name
     """The pixels of a PNG file: `[height, width, channels]`. Also reads JPEG and GIF.
 
     Args:
-      contents: the bytes of the file, as `tf.io.read_file` gives them.
+      contents: the bytes of the file, as returned by `tf.io.read_file`.
       channels: 1 for brightness, 3 for colour, 4 for colour with alpha, 0 for what the file has.
       dtype: uint8, or uint16 for files with 16 bits a channel.
     """
@@ -343,7 +344,7 @@ def decode_image(
     """The pixels of a JPEG, PNG, BMP or GIF file, whichever it is.
 
     Args:
-      contents: the bytes of the file, as `tf.io.read_file` gives them.
+      contents: the bytes of the file, as returned by `tf.io.read_file`.
       channels: 1 for brightness, 3 for colour, 4 for colour with alpha, 0 for what the file has.
       dtype: uint8, or another type that `tf.image.convert_image_dtype` knows.
       expand_animations: a GIF becomes `[frames, height, width, 3]`; if False, its first frame.

@@ -260,6 +260,6 @@ def _from_json(data: bytes) -> bytes:
             elif kind in ("int64List", "int64_list"):
                 packed = wire.message(3, wire.packed(1, map(int, values)))
             else:
-                raise ValueError(f"{kind!r} is no kind of feature")
+                raise ValueError(f"{kind!r} is not a kind of feature")
             entries.append(wire.message(1, wire.text(1, key) + wire.message(2, packed)))
         return wire.message(1, b"".join(entries))

@@ -66,8 +66,10 @@ def serialize_many_sparse(
         return ops.zeros([0, 3], dtypes.string)
     rows = []
     for i in range(count):
-        mine = indices[:, 0] == i
-        row = SparseTensor(ops.boolean_mask(indices, mine)[:, 1:], ops.boolean_mask(values, mine), shape[1:])
+        in_row = indices[:, 0] == i
+        row = SparseTensor(
+            ops.boolean_mask(indices, in_row)[:, 1:], ops.boolean_mask(values, in_row), shape[1:]
+        )
         rows.append(serialize_sparse(row))
     return ops.stack(rows)
 
@@ -80,7 +82,8 @@ def deserialize_many_sparse(
 
     Args:
       serialized_sparse: strings of shape `[rows, 3]`.
-      dtype: the type of the values. rank: the rank of the result, if known.
+      dtype: the type of the values.
+      rank: the rank of the result, if known.
 
     Raises:
       InvalidArgumentError: if the strings are not sparse tensors of this type, or have different ranks. ValueError:

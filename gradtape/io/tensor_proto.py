@@ -85,7 +85,7 @@ class TensorProto:
         """A message from bytes.
 
         Raises:
-          ValueError: if they are no such message.
+          ValueError: if they are not such a message.
         """
         data = bytes(s)
         with reading("Error parsing message: not a TensorProto: ", ValueError):

@@ -125,9 +125,9 @@ def _argument(operator: Any, name: str) -> Any:
             value = getattr(operator, attribute)
             if not inspect.ismethod(value):
                 return value
-    given = operator.parameters
-    if name in given:
-        return given[name]
+    parameters = operator.parameters
+    if name in parameters:
+        return parameters[name]
     if name in _HINTS or name in ("assert_proper_shapes", "batch_shape", "dtype"):
         return inspect.signature(type(operator).__init__).parameters[name].default
     raise ValueError(f"{type(operator).__name__}: the value of the argument {name!r} is not known.")

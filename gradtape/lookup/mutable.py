@@ -197,15 +197,15 @@ def _stacked(rows: list, shape: tuple, table: MutableHashTable) -> Any:
 
 @one_call
 def _find(table: MutableHashTable, keys: Any, defaults: Any) -> Any:
-    def found(x: Any, *given: Any) -> list:
-        wanted = elements(x)
-        table._check(wanted)
-        if given:
-            missing = _rows(given[0], len(x._dims))
+    def found(x: Any, *defaults: Any) -> list:
+        words = elements(x)
+        table._check(words)
+        if defaults:
+            missing = _rows(defaults[0], len(x._dims))
         else:
-            missing = [table._default] * len(wanted)
+            missing = [table._default] * len(words)
         with table._lock:
-            rows = [table._items.get(k, d) for k, d in zip(wanted, missing, strict=True)]
+            rows = [table._items.get(k, d) for k, d in zip(words, missing, strict=True)]
         return [_stacked(rows, x._dims, table)]
 
     def find(x: Any) -> Any:

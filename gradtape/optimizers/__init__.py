@@ -35,7 +35,7 @@ __all__ = [
     "Nadam", "Optimizer", "RMSprop", "deserialize", "get", "schedules", "scipy_minimize", "serialize",
 ]  # fmt: skip
 
-# Keras 2 had its older classes there; the spellings are the same.
+# Keras 2 had its older classes there; the names are the same.
 legacy = experimental = sys.modules[__name__]
 
 __getattr__, __dir__ = _absent.of("optimizers")

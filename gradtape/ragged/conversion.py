@@ -119,8 +119,10 @@ def from_tensor(
     """A dense tensor as a ragged tensor.
 
     Args:
-      lengths: the number of values to keep in each row; a tuple of lists of lengths, one for each ragged dimension.
-      padding: a value that is removed at the ends of rows. ragged_rank: the number of dimensions that become ragged.
+      lengths: the number of values to keep in each row; a tuple of lists of lengths, one for each ragged
+        dimension.
+      padding: a value that is removed at the ends of rows.
+      ragged_rank: the number of dimensions that become ragged.
 
     >>> import gradtape as tf
     >>> tf.RaggedTensor.from_tensor([[1, 0, 0], [2, 3, 0]], padding=0)

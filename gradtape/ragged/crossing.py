@@ -41,8 +41,9 @@ def cross_hashed(
     """The combinations as numbers: their hashes.
 
     Args:
-      inputs: as for `cross`. num_buckets: the numbers are below this, if it is not 0. hash_key: the initial value
-      of the hash.
+      inputs: as for `cross`.
+      num_buckets: the numbers are below this, if it is not 0.
+      hash_key: the initial value of the hash.
 
     >>> import gradtape as tf
     >>> tf.ragged.cross_hashed([tf.ragged.constant([[1], [2, 3]]), [[4], [5]]], num_buckets=100).shape
@@ -66,8 +67,8 @@ def _inputs(inputs: Any) -> tuple[list, Any]:
         if _ragged(t) and t.ragged_rank != 1:
             raise ValueError("tf.ragged.cross only supports inputs with rank=2")
         tensors.append(t)
-    given = [t for t in tensors if _ragged(t)]
-    short = given and all(t._row_partition.dtype == tf.int32 for t in given)
+    ragged = [t for t in tensors if _ragged(t)]
+    short = ragged and all(t._row_partition.dtype == tf.int32 for t in ragged)
     return tensors, tf.int32 if short else tf.int64
 
 

@@ -172,8 +172,8 @@ _OF_SHAPES: dict[str, Callable] = {
 def _table() -> dict[Any, Callable]:
     """The implementation of each function: called with the function and its arguments."""
     table: dict[Any, Callable] = {}
-    for names, way in ((_UNARY, _unary), (_BINARY, _binary)):
-        table |= {_public(name): way for name in names}
+    for names, implementation in ((_UNARY, _unary), (_BINARY, _binary)):
+        table |= {_public(name): implementation for name in names}
     table |= {tf.debugging.assert_near: _binary, assertions._compare: _compared}
     table |= {tf.nn.dropout: _dropout, tf.nn.experimental.stateless_dropout: _dropout}
     table |= {tf.is_tensor: _is_tensor}
@@ -194,14 +194,14 @@ _TABLE_OF_SHAPES = {_public(name): own for name, own in _OF_SHAPES.items()}
 
 def handle(function: Any, args: tuple, kwargs: dict) -> Any:
     """The result of a public function for ragged tensors; NotImplemented if it does not support them."""
-    way = _TABLE.get(function) or _late(function)
-    if way is None:
+    implementation = _TABLE.get(function) or _late(function)
+    if implementation is None:
         return NotImplemented
     if function not in _TAKE_LISTS and not any(
         isinstance(v, RaggedTensor) for v in (*args, *kwargs.values())
     ):
         return NotImplemented
-    return way(function, args, kwargs)
+    return implementation(function, args, kwargs)
 
 
 def _late(function: Any) -> Any:

@@ -22,9 +22,11 @@ def constant(
     """A ragged tensor from nested lists.
 
     Args:
-      pylist: a nested list, tuple or array, in which all numbers have the same depth. dtype: the type of the
-      values; inferred if None. ragged_rank: the number of ragged dimensions; if None and there is no `inner_shape`,
-      all but the outermost one. inner_shape: the shape of the values in the innermost ragged dimension.
+      pylist: a nested list, tuple or array, in which all numbers have the same depth.
+      dtype: the type of the values; inferred if None.
+      ragged_rank: the number of ragged dimensions; if None and there is no `inner_shape`, all but the outermost
+        one.
+      inner_shape: the shape of the values in the innermost ragged dimension.
       row_splits_dtype: int64, or int32.
 
     >>> import gradtape as tf

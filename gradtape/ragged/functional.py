@@ -22,8 +22,8 @@ def map_flat_values(op: Callable, *args: Any, **kwargs: Any) -> Any:
     """`op` applied to the flat values of ragged tensors, in the same rows.
 
     Args:
-      op: a function of tensors that preserves the size of the first dimension. *args, **kwargs: its arguments;
-      ragged tensors among them, also in lists and dicts, must have the same rows.
+      op: a function of tensors that preserves the size of the first dimension.
+      *args, **kwargs: its arguments; ragged tensors among them, also in lists and dicts, must have the same rows.
 
     >>> import gradtape as tf
     >>> rt = tf.ragged.constant([[1, 2], [], [3]])
@@ -102,8 +102,9 @@ def range_(
     """Ranges of numbers, one in each row.
 
     Args:
-      starts: the start of each range; its end if there are no `limits`. limits: the end of each range. deltas: the
-      steps. A number instead of a list is used for all ranges.
+      starts: the start of each range; its end if there are no `limits`.
+      limits: the end of each range.
+      deltas: the steps. A number instead of a list is used for all ranges.
 
     >>> import gradtape as tf
     >>> tf.ragged.range([0, 5, 8], [3, 3, 12], [1, -1, 2])

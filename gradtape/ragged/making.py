@@ -61,8 +61,8 @@ class MadeOfRows:
 
         Args:
           values: a tensor, or a ragged tensor.
-          row_splits: integers that start with 0, do not decrease, and end with the number of values. validate:
-          whether to check this.
+          row_splits: integers that start with 0, do not decrease, and end with the number of values.
+          validate: whether to check this.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_row_splits([3, 1, 4], [0, 2, 2, 3])

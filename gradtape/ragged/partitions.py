@@ -62,7 +62,8 @@ def _ascending(tensor: Any, message: str) -> None:
         at = rows.first(steps < 0)
         pair = rows.array_of(tensor)[at : at + 2]
         raise InvalidArgumentError(
-            f"{message}\nCondition x >= 0 did not hold: number {at + 1} is {pair[1]}, after {pair[0]}; they must not fall."
+            f"{message}\nCondition x >= 0 did not hold: number {at + 1} is {pair[1]}, after {pair[0]}; "
+            "they must not decrease."
         )
 
 
@@ -262,8 +263,8 @@ class RowPartition:
         check_flag(validate)
         if nvals is None and nrows is None:
             raise ValueError("Either (or both) of nvals and nrows must be specified")
-        given = [v for v in (uniform_row_length, nvals, nrows) if isinstance(v, (tf.Tensor, np.ndarray))]
-        hint = next((dtypes.as_dtype(v.dtype) for v in given), dtype_hint) if dtype is None else dtype
+        arrays = [v for v in (uniform_row_length, nvals, nrows) if isinstance(v, (tf.Tensor, np.ndarray))]
+        hint = next((dtypes.as_dtype(v.dtype) for v in arrays), dtype_hint) if dtype is None else dtype
         length: Any
         values: Any
         count: Any

@@ -22,9 +22,11 @@ class RaggedTensorSpec(BatchableTypeSpec):
     """The spec of a ragged tensor: an argument of a function, an element of a dataset.
 
     Args:
-      shape: the sizes; None for ragged or unknown ones. dtype: the type of the values. ragged_rank: the number of
-      dimensions that may be ragged; all but the first if None. With 0 it describes dense tensors. row_splits_dtype:
-      int64 or int32.
+      shape: the sizes; None for ragged or unknown ones.
+      dtype: the type of the values.
+      ragged_rank: the number of dimensions that may be ragged; all but the first if None. With 0 it describes
+        dense tensors.
+      row_splits_dtype: int64 or int32.
 
     >>> import gradtape as tf
     >>> spec = tf.RaggedTensorSpec([None, None], tf.int32)

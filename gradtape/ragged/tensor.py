@@ -28,6 +28,7 @@ class RaggedTensor(MadeOfRows, CompositeTensor):
     `values` is ragged itself, there are several ragged dimensions. Element-wise functions, operators, reductions,
     and functions that move elements (`tf.concat`, `tf.gather`, ...) accept it like a tensor, and tapes follow the
     values.
+
     >>> import gradtape as tf
     >>> rt = tf.RaggedTensor.from_row_splits([3, 1, 4, 1, 5], [0, 2, 2, 5])
     >>> rt

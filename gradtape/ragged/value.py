@@ -19,7 +19,7 @@ class RaggedTensorValue:
         self._values = values if isinstance(values, RaggedTensorValue) else np.asarray(values)
         self._row_splits = np.asarray(row_splits)
 
-    row_splits = property(lambda self: self._row_splits, doc="Where rows begin and end.")
+    row_splits = property(lambda self: self._row_splits, doc="The positions at which rows begin and end.")
     values = property(lambda self: self._values, doc="The rows, one after the other.")
     dtype = property(lambda self: self._values.dtype, doc="The type of the values.")
 

@@ -100,14 +100,14 @@ def _whole(half: int) -> int:
 
 
 def _lengths(op: str, x: Any, fft_length: Any, rank: int) -> list[int]:
-    given = ints_of(fft_length)
-    if len(given) != rank:
-        raise InvalidArgumentError(f"{op}: fft_length must have shape [{rank}]; got {given}")
-    if any(n < (prod(x.shape) > 0) for n in given):  # empty stays empty
+    lengths = ints_of(fft_length)
+    if len(lengths) != rank:
+        raise InvalidArgumentError(f"{op}: fft_length must have shape [{rank}]; got {lengths}")
+    if any(n < (prod(x.shape) > 0) for n in lengths):  # empty stays empty
         raise InvalidArgumentError(
-            f"{op}: fft_length must be positive; got {given} for shape {list(x.shape)}"
+            f"{op}: fft_length must be positive; got {lengths} for shape {list(x.shape)}"
         )
-    return given
+    return lengths
 
 
 def _real_forward(op: str, value: Any, fft_length: Any, axes: Sequence[int], scale: float = 1.0) -> Any:

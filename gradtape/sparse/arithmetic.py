@@ -25,7 +25,14 @@ from gradtape._src.ops.movement import stop_gradient
 from gradtape._src.ops.segments import unsorted_segment_max, unsorted_segment_sum
 from gradtape._src.ops.static import array_of
 from gradtape.sparse.ordering import keys_of, union
-from gradtape.sparse.tensor import SparseTensor, SparseTensorValue, as_sparse, made, places_of, sizes_of
+from gradtape.sparse.tensor import (
+    SparseTensor,
+    SparseTensorValue,
+    as_sparse,
+    make_sparse,
+    places_of,
+    sizes_of,
+)
 
 # ---- with a dense tensor --------------------------------------------------------------------------
 
@@ -35,8 +42,8 @@ def _at_places(x: SparseTensor, y: Any) -> Any:
     if y.ndim == 0:
         return y
     sizes = sizes_of(x)
-    mine = sizes[len(sizes) - y.ndim :]
-    if y.ndim > len(sizes) or any(d not in (1, n) for d, n in zip(y.shape, mine, strict=True)):
+    aligned = sizes[len(sizes) - y.ndim :]
+    if y.ndim > len(sizes) or any(d not in (1, n) for d, n in zip(y.shape, aligned, strict=True)):
         raise InvalidArgumentError(
             "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: "
             f"{sizes} vs. {y.shape.as_list()}"
@@ -85,17 +92,17 @@ def _want_alike(op: str, a: SparseTensor, b: SparseTensor) -> list[int]:
             f"cannot compute {op} as input #4(zero-based) was expected to be a {a.dtype.name} tensor but is a "
             f"{b.dtype.name} tensor"
         )
-    mine, theirs = sizes_of(a), sizes_of(b)
-    if len(mine) != len(theirs):
+    a_sizes, b_sizes = sizes_of(a), sizes_of(b)
+    if len(a_sizes) != len(b_sizes):
         raise InvalidArgumentError(
-            f"{op}: Input indices must have the same dimension, got {len(mine)} and {len(theirs)}"
+            f"{op}: Input indices must have the same dimension, got {len(a_sizes)} and {len(b_sizes)}"
         )
-    for axis, (m, n) in enumerate(zip(mine, theirs, strict=True)):
+    for axis, (m, n) in enumerate(zip(a_sizes, b_sizes, strict=True)):
         if m != n:
             raise InvalidArgumentError(
                 f"{op}: Operands' shapes do not match: got {m} and {n} for dimension {axis}"
             )
-    return mine
+    return a_sizes
 
 
 def add(a: Any, b: Any, threshold: Any = 0) -> Any:
@@ -121,7 +128,7 @@ def add(a: Any, b: Any, threshold: Any = 0) -> Any:
             alone = np.bincount(at, minlength=len(places)) < 2
             keep = np.flatnonzero(alone | (np.abs(array_of(values)) >= limit))
             places, values = places[keep], gather(values, keep)
-        return made(places, values, sizes)
+        return make_sparse(places, values, sizes)
     if isinstance(b, kinds):
         a, b = b, a
     a = as_sparse(a)
@@ -146,7 +153,7 @@ def _extremum(op: str, function: Callable, a: Any, b: Any) -> SparseTensor:
     places, (at_a, at_b) = union([places_of(a), places_of(b)], sizes)
     n = len(places)
     values = function(unsorted_segment_sum(a.values, at_a, n), unsorted_segment_sum(b.values, at_b, n))
-    return made(places, values, sizes)
+    return make_sparse(places, values, sizes)
 
 
 def maximum(sp_a: Any, sp_b: Any, name: str | None = None) -> Any:
@@ -167,7 +174,7 @@ def map_values(op: Any, *args: Any, **kwargs: Any) -> Any:
 
     Raises:
       ValueError: if no argument is sparse, or the result has another length.
-      InvalidArgumentError: if they do not have the same places.
+      InvalidArgumentError: if they do not have the same indices.
     """
     tensors = [x for x in nest.flatten((args, kwargs)) if isinstance(x, SparseTensor)]
     if not tensors:

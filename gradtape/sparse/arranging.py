@@ -21,7 +21,7 @@ from gradtape._src.ops.static import array_of
 from gradtape._src.tensors.conversion import as_tensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 from gradtape.sparse.ordering import check_order, keys_of, order_of, places_at
-from gradtape.sparse.tensor import SparseTensor, as_sparse, made, places_of, sizes_of
+from gradtape.sparse.tensor import SparseTensor, as_sparse, make_sparse, places_of, sizes_of
 
 # ---- from dense tensors, and back -----------------------------------------------------------------
 
@@ -32,7 +32,7 @@ def from_dense(tensor: Any, name: str | None = None) -> Any:
     if x.ndim == 0:
         raise InvalidArgumentError("from_dense: WhereOp : Unhandled input dimensions: 0")
     places = np.argwhere(array_of(x))
-    return made(places, gather_nd(x, as_tensor(places)), x.shape)
+    return make_sparse(places, gather_nd(x, as_tensor(places)), x.shape)
 
 
 def to_dense(
@@ -41,7 +41,7 @@ def to_dense(
     """A dense tensor from a sparse one, with `default_value` (0) where there is no element.
 
     Raises:
-      InvalidArgumentError: if a place is out of range and, with `validate_indices`, if one is repeated or not in
+      InvalidArgumentError: if an index is out of range and, with `validate_indices`, if one is repeated or not in
         row-major order.
     """
     x = as_sparse(sp_input)
@@ -57,11 +57,13 @@ def to_dense(
 
 
 def to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None) -> Any:
-    """Booleans [..., vocab_size]: whether a number is among the values of a row of a sparse tensor."""
+    """Booleans [..., vocab_size]: whether each number is among the values of a row of a sparse tensor."""
     x = as_sparse(sp_input)
     sizes = [*sizes_of(x)[:-1], int(array_of(vocab_size))]
     places = np.column_stack([places_of(x)[:, :-1], array_of(cast(x.values, dtypes.int64))])
-    return to_dense(made(places, ones([len(places)], dtypes.bool), sizes), False, validate_indices=False)
+    return to_dense(
+        make_sparse(places, ones([len(places)], dtypes.bool), sizes), False, validate_indices=False
+    )
 
 
 def eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
@@ -72,7 +74,7 @@ def eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, nam
     want_room(n, 2)
     if n < 0:
         raise InvalidArgumentError(f"eye: sizes must not be negative; got {rows} and {columns}.")
-    return made(np.repeat(np.arange(n), 2), ones([n], dtype), [rows, columns])
+    return make_sparse(np.repeat(np.arange(n), 2), ones([n], dtype), [rows, columns])
 
 
 def _integer(value: Any, name: str) -> int:
@@ -87,8 +89,8 @@ def _integer(value: Any, name: str) -> int:
 def _taken(x: SparseTensor, places: np.ndarray, order: np.ndarray | None, sizes: Any) -> SparseTensor:
     """The elements of `x` at new positions, in another order."""
     if order is None:
-        return made(places, x.values, sizes)
-    return made(places[order], gather(x.values, order), sizes)
+        return make_sparse(places, x.values, sizes)
+    return make_sparse(places[order], gather(x.values, order), sizes)
 
 
 def reorder(sp_input: Any, name: str | None = None) -> Any:
@@ -139,7 +141,7 @@ def reshape(sp_input: Any, shape: Any, name: str | None = None) -> Any:
             f"reshape: a shape with {total} elements, more than can be counted. {shapes}"
         )
     places = places_of(x)
-    return made(places_at(keys_of(places, old), new) if len(places) else places, x.values, new)
+    return make_sparse(places_at(keys_of(places, old), new) if len(places) else places, x.values, new)
 
 
 def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> Any:
@@ -167,7 +169,7 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Any
     if not -len(sizes) - 1 <= at <= len(sizes):
         raise InvalidArgumentError(f"expand_dims: axis {at} is not in [{-len(sizes) - 1}, {len(sizes)}]")
     at += len(sizes) + 1 if at < 0 else 0
-    return made(np.insert(places_of(x), at, 0, axis=1), x.values, [*sizes[:at], 1, *sizes[at:]])
+    return make_sparse(np.insert(places_of(x), at, 0, axis=1), x.values, [*sizes[:at], 1, *sizes[at:]])
 
 
 def reset_shape(sp_input: Any, new_shape: Any = None) -> Any:
@@ -175,7 +177,7 @@ def reset_shape(sp_input: Any, new_shape: Any = None) -> Any:
     x = as_sparse(sp_input)
     places, sizes = places_of(x), sizes_of(x)
     if new_shape is None:
-        return made(places, x.values, places.max(0) + 1 if len(places) else [0] * len(sizes))
+        return make_sparse(places, x.values, places.max(0) + 1 if len(places) else [0] * len(sizes))
     new = convert_to_tensor(new_shape, dtypes.int64)
     if new.ndim != 1:
         raise ValueError(f"Shape {new.shape} must have rank 1")
@@ -186,7 +188,7 @@ def reset_shape(sp_input: Any, new_shape: Any = None) -> Any:
             "Requested new_shape should have dimension sizes >= sp_input.shape.  Found new_shape "
             f"({array_of(new)}), sp_input.shape ({np.array(sizes)})."
         )
-    return made(places, x.values, array_of(new))
+    return make_sparse(places, x.values, array_of(new))
 
 
 # ---- parts ----------------------------------------------------------------------------------------
@@ -242,11 +244,11 @@ def split(sp_input: Any = None, num_split: Any = None, axis: Any = None, name: s
             "split: Input num_split should be between 1 and the splitting dimension size "
             f"({sizes[at]}), got {n}"
         )
-    places, out, done = places_of(x), [], 0
+    places, out, start = places_of(x), [], 0
     for k in range(n):
         begin, length = np.zeros(len(sizes), np.int64), np.array(sizes)
-        begin[at], length[at] = done, sizes[at] // n + (k < sizes[at] % n)
-        done += length[at]
+        begin[at], length[at] = start, sizes[at] // n + (k < sizes[at] % n)
+        start += length[at]
         out.append(_cut(x, places, begin, length))
     return out
 
@@ -310,7 +312,7 @@ def concat(axis: Any, sp_inputs: Any, expand_nonconcat_dims: Any = False, name: 
     order, values = order_of(together, sizes), join([x.values for x in xs], 0)
     if order is not None:
         together, values = together[order], gather(values, order)
-    return made(together, values, sizes)
+    return make_sparse(together, values, sizes)
 
 
 def fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) -> Any:
@@ -341,4 +343,4 @@ def fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) 
     places = np.concatenate([places, new])
     order = np.argsort(places[:, 0], kind="stable")
     values = join([x.values, fill([len(missing)], reshape_dense(default, []))], 0)
-    return made(places[order], gather(values, order), sizes), as_tensor(empty)
+    return make_sparse(places[order], gather(values, order), sizes), as_tensor(empty)

@@ -15,7 +15,7 @@ from gradtape._src.ops.casting import cast
 from gradtape._src.ops.creation import constant
 from gradtape._src.ops.static import array_of
 from gradtape.sparse.ordering import check_inside
-from gradtape.sparse.tensor import SparseTensor, made, places_of, sizes_of
+from gradtape.sparse.tensor import SparseTensor, make_sparse, places_of, sizes_of
 
 _MASK = 2**64 - 1
 _MULTIPLIER = 0xC6A4A7935BD1E995
@@ -78,7 +78,7 @@ def cross(inputs: Any, name: str | None = None, separator: Any = None) -> Any:
     places, values, shape = _crossed(
         *columns, lambda c: between.join(v if isinstance(v, bytes) else b"%d" % v for v in c)
     )
-    return made(places, constant(values, dtypes.string, [len(values)]), shape)
+    return make_sparse(places, constant(values, dtypes.string, [len(values)]), shape)
 
 
 def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None, name: str | None = None) -> Any:
@@ -101,7 +101,7 @@ def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None, name: 
         return total % limit
 
     places, values, shape = _crossed(*columns, hashed)
-    return made(places, constant(values, dtypes.int64, [len(values)]), shape)
+    return make_sparse(places, constant(values, dtypes.int64, [len(values)]), shape)
 
 
 def _mixed(x: int) -> int:

@@ -47,12 +47,12 @@ def embedding_lookup_sparse(
     name: str | None = None,
     allow_fast_lookup: Any = False,
 ) -> Any:
-    """For each row of sparse `sp_ids`, the sum (mean, or sum divided by the root of the number) of its embeddings.
+    """The combined embeddings of each row of `sp_ids`: mean, sum, or sum divided by the square root of the number.
 
     Args:
       params: the table, or a list of its parts.
       sp_ids: a SparseTensor of ids, every row with at least one.
-      sp_weights: a SparseTensor of weights at the same places, or None for 1.
+      sp_weights: a SparseTensor of weights at the same indices, or None for 1.
       combiner: "mean" (the default), "sum" or "sqrtn".
       max_norm: embeddings with a larger norm are scaled down to this norm.
     """

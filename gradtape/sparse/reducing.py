@@ -21,7 +21,14 @@ from gradtape._src.ops.static import array_of
 from gradtape._src.tensors.conversion import as_tensor
 from gradtape.sparse.arranging import to_dense
 from gradtape.sparse.ordering import check_inside, keys_of
-from gradtape.sparse.tensor import SparseTensor, SparseTensorValue, as_sparse, made, places_of, sizes_of
+from gradtape.sparse.tensor import (
+    SparseTensor,
+    SparseTensorValue,
+    as_sparse,
+    make_sparse,
+    places_of,
+    sizes_of,
+)
 
 
 def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse: bool, largest: bool) -> Any:
@@ -34,9 +41,9 @@ def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse:
             raise InvalidArgumentError(
                 f"{op}: Invalid reduction dimension {a}, for input with {rank} dimensions."
             )
-    gone = {int(a) % rank for a in axes}
-    remaining = [d for d in range(rank) if d not in gone]
-    inner, outer = [sizes[d] for d in remaining], [1 if d in gone else n for d, n in enumerate(sizes)]
+    reduced_axes = {int(a) % rank for a in axes}
+    remaining = [d for d in range(rank) if d not in reduced_axes]
+    inner, outer = [sizes[d] for d in remaining], [1 if d in reduced_axes else n for d, n in enumerate(sizes)]
     shape = outer if keepdims else inner
     check_inside(op, places, sizes)
     keys = keys_of(places[:, remaining], inner) if remaining else np.zeros(len(places), np.int64)
@@ -52,10 +59,10 @@ def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse:
         return reshape(unsorted_segment_sum(values, keys[first], n), shape)
     if keepdims:
         new = places[first].copy()
-        new[:, sorted(gone)] = 0
+        new[:, sorted(reduced_axes)] = 0
     else:
         new = places[first][:, remaining]
-    return made(new, values, shape)
+    return make_sparse(new, values, shape)
 
 
 def _reduction(op: str, largest: bool, doc: str) -> Callable:
@@ -143,10 +150,10 @@ def _segment_reduction(op: str, divisor: Callable | None, doc: str) -> Callable:
 
 
 segment_sum = _segment_reduction(
-    "segment_sum", None, "sum of the rows `data[indices[i]]` with its id; the ids do not decrease"
+    "segment_sum", None, "sum of the rows `data[indices[i]]` with its id; `segment_ids` must be sorted"
 )
 segment_mean = _segment_reduction(
-    "segment_mean", lambda n: n, "mean of the rows `data[indices[i]]` with its id; 0 without any"
+    "segment_mean", lambda n: n, "mean of the rows `data[indices[i]]` with its id; 0 for an empty segment"
 )
 segment_sqrt_n = _segment_reduction(
     "segment_sqrt_n",
@@ -170,10 +177,11 @@ def bincount(
     """The number of occurrences of each integer, as a sparse tensor without the integers that do not occur.
 
     Args:
-      values: nonnegative integers, of rank 1 or 2, or a sparse matrix of them. weights: the weight of each value,
-      instead of 1; of the same shape. axis: -1 counts in each row, 0 or None in all rows together. minlength,
-      maxlength: limits for the length of the result; larger integers are left out. binary_output: 1 for each
-      integer that occurs, however often.
+      values: nonnegative integers, of rank 1 or 2, or a sparse matrix of them.
+      weights: the weight of each value, instead of 1; of the same shape.
+      axis: -1 counts in each row, 0 or None in all rows together.
+      minlength, maxlength: limits for the length of the result; larger integers are left out.
+      binary_output: 1 for each integer that occurs, however often.
     """
     if axis not in (None, 0, -1):
         raise ValueError(
@@ -202,7 +210,11 @@ def bincount(
     else:
         counts = unsorted_segment_sum(gather(factors, keep), group.reshape(-1), len(first))
     places = np.stack([rows[keep], numbers[keep]], -1)[first]
-    return made(places[:, 1:], counts, [length]) if height is None else made(places, counts, [height, length])
+    return (
+        make_sparse(places[:, 1:], counts, [length])
+        if height is None
+        else make_sparse(places, counts, [height, length])
+    )
 
 
 def _counted(values: Any, weights: Any, axis: Any) -> tuple[np.ndarray, np.ndarray, Any, int | None, Any]:

@@ -36,9 +36,10 @@ def ctc_greedy_decoder(
     """The labels of the most likely class at each step.
 
     Args:
-      inputs: logits [time, batch, classes]. sequence_length: the number of steps of each example. merge_repeated:
-      whether a repeated class counts once (unless there is a blank in between). blank_index: the class that means
-      no label; the last by default, negative indices count from the end.
+      inputs: logits [time, batch, classes].
+      sequence_length: the number of steps of each example.
+      merge_repeated: whether a repeated class counts once (unless there is a blank in between).
+      blank_index: the class that means no label; the last by default, negative indices count from the end.
 
     Returns:
       A list with one SparseTensor [batch, length] of labels, and the negated sums of the largest logits [batch, 1].

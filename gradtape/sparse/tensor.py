@@ -107,7 +107,7 @@ class SparseTensor(CompositeTensor):
         return self._shape
 
     def set_shape(self, shape: Any) -> None:
-        """Says more about the shape than is known; ValueError if it contradicts."""
+        """Merges a static shape into that of the tensor; ValueError if they contradict."""
         self._shape = self._shape.merge_with(shape)
 
     def with_values(self, new_values: Any) -> SparseTensor:
@@ -261,14 +261,14 @@ class SparseTensorSpec(BatchableTypeSpec):
 
     def _from_compatible_tensor_list(self, tensor_list: Any) -> SparseTensor:
         places, values, sizes = boxes.opened(tensor_list[0], self._dtype)
-        lead = tensor_list[0].shape.rank - 1  # how many there are is said by the boxes
+        lead = tensor_list[0].shape.rank - 1  # the boxes have their number
         if self._shape.rank is not None:
             inner = zip(sizes[lead:], self._shape[lead:], strict=True)
             sizes = [*sizes[:lead], *(n if d is None else d for n, d in inner)]
-        return made(places, values, sizes)
+        return make_sparse(places, values, sizes)
 
     def _made_up(self, parts: list, given: list[bool], style: int) -> list:
-        # For trials of functions that are traced: elements in order, in a tensor that has room for them.
+        # For tracing with trial sizes: elements in order, in a tensor that has room for them.
         n, rank = parts[0].shape
         free = min(n + style % 3, int(4096 ** (1 / max(rank, 1))))
         sizes = [free if d is None else d for d in self._shape] if self._shape.rank == rank else [free] * rank
@@ -291,7 +291,9 @@ class SparseTensorSpec(BatchableTypeSpec):
         """Values of this spec as the rows of one; a row is as long as the longest."""
         places = [np.insert(places_of(v), 0, i, axis=1) for i, v in enumerate(values)]
         sizes = np.max([sizes_of(v) for v in values], axis=0)
-        return made(np.concatenate(places), concat([v.values for v in values], 0), [len(values), *sizes])
+        return make_sparse(
+            np.concatenate(places), concat([v.values for v in values], 0), [len(values), *sizes]
+        )
 
     def _rows_at(self, value: SparseTensor, at: Any) -> SparseTensor:
         """The rows at a slice or at indices."""
@@ -301,10 +303,10 @@ class SparseTensorSpec(BatchableTypeSpec):
     def _row_at(self, value: SparseTensor, at: int) -> SparseTensor:
         places = places_of(value)
         chosen = np.flatnonzero(places[:, 0] == at)
-        return made(places[chosen, 1:], gather(value.values, chosen), sizes_of(value)[1:])
+        return make_sparse(places[chosen, 1:], gather(value.values, chosen), sizes_of(value)[1:])
 
     def _with_tensor_ranks_only(self) -> SparseTensorSpec:
-        # For functions that take batches of any size: what a row looks like stays known, products depend on it.
+        # For functions that take batches of any size: the shape of a row stays known, since products need it.
         shape = self._shape
         return SparseTensorSpec([None, *shape[1:]] if shape.rank else shape, self._dtype)
 
@@ -331,7 +333,7 @@ def as_sparse(value: Any) -> SparseTensor:
 
 
 def sizes_of(x: SparseTensor) -> list[int]:
-    """The shape of the whole, in numbers."""
+    """The sizes of the dense tensor as numbers."""
     if x.shape.is_fully_defined():
         return x.shape.as_list()  # type: ignore[return-value]
     return array_of(x.dense_shape).tolist()
@@ -343,7 +345,7 @@ def places_of(x: SparseTensor) -> np.ndarray:
 
 
 def rows_of(x: SparseTensor) -> tuple[_core.Tensor, _core.Tensor] | None:
-    """Where the rows of a matrix start, and the columns of its elements: found once, for all products with it.
+    """Where the rows of a matrix start, and the columns of its elements: computed once, for all products with it.
 
     None if the elements are not in the order of their rows, or while a function is traced.
     """
@@ -355,7 +357,7 @@ def rows_of(x: SparseTensor) -> tuple[_core.Tensor, _core.Tensor] | None:
     return x._rows or None
 
 
-def made(places: Any, values: Any, sizes: Any) -> SparseTensor:
-    """A sparse tensor of parts that fit together."""
+def make_sparse(places: Any, values: Any, sizes: Any) -> SparseTensor:
+    """A sparse tensor from indices, values and sizes, which are not checked."""
     shape = np.array([int(d) for d in sizes], np.int64)
     return SparseTensor(np.reshape(places, [values.shape[0], len(shape)]).astype(np.int64), values, shape)

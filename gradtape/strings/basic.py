@@ -56,10 +56,10 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
 
 def _encoding(encoding: Any, op: str) -> bool:
     """Whether strings are UTF-8, rather than plain bytes."""
-    said = bytes_of(encoding).decode()
-    if said.lower() not in ("", "utf-8"):
-        raise InvalidArgumentError(f"only utf-8 or '' (no encoding) is supported, received {said} [Op:{op}]")
-    return bool(said)
+    name_ = bytes_of(encoding).decode()
+    if name_.lower() not in ("", "utf-8"):
+        raise InvalidArgumentError(f"only utf-8 or '' (no encoding) is supported, received {name_} [Op:{op}]")
+    return bool(name_)
 
 
 @one_call
@@ -104,8 +104,9 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
     """A part of each string; `input` and `pos` are broadcast against each other.
 
     Args:
-      pos: where it begins; counted from the end if negative. len: its maximal length; of the shape of `pos`. unit:
-      "BYTE", or "UTF8_CHAR" for characters.
+      pos: where it begins; counted from the end if negative.
+      len: its maximal length; of the shape of `pos`.
+      unit: "BYTE", or "UTF8_CHAR" for characters.
 
     Raises:
       InvalidArgumentError: if a position is outside of its string; the message names the string.
@@ -202,8 +203,8 @@ def reduce_join(
     """Joins the strings along some axes.
 
     Args:
-      axis: one or several, of which the first varies fastest; all of them by default. keepdims: whether to keep the
-      axes, with length 1.
+      axis: one or several, of which the first varies fastest; all of them by default.
+      keepdims: whether to keep the axes, with length 1.
 
     >>> import gradtape as tf
     >>> tf.strings.reduce_join([["abc", "123"], ["def", "456"]], axis=-1, separator=" ").numpy()
@@ -300,8 +301,9 @@ def format(
     """A string with tensors inserted, in the format of `tf.print`.
 
     Args:
-      template: a string with a placeholder for each tensor. inputs: a tensor, or a list of them. summarize: the
-      number of elements to show at both ends of each axis; -1 for all.
+      template: a string with a placeholder for each tensor.
+      inputs: a tensor, or a list of them.
+      summarize: the number of elements to show at both ends of each axis; -1 for all.
 
     Raises:
       ValueError: if the numbers of tensors and placeholders differ.

@@ -39,10 +39,10 @@ def codec(encoding: Any, op: str) -> str:
 
 def check(errors: Any, replacement_char: int, op: str) -> str:
     """Checks the arguments for the treatment of errors."""
-    said = one_of(errors, ERRORS, "errors", op)
+    policy = one_of(errors, ERRORS, "errors", op)
     if not 0 <= replacement_char <= _LAST:
         raise InvalidArgumentError(f"replacement_char out of unicode codepoint range [Op:{op}]")
-    return said
+    return policy
 
 
 def _parts(s: bytes, codec: str) -> list[tuple[str | None, int]]:

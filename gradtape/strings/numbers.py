@@ -28,9 +28,11 @@ def as_string(
     """Each element as a string.
 
     Args:
-      precision: digits after the decimal point, for floats; six by default. scientific: floats with an exponent.
-      shortest: floats with or without an exponent, whichever is shorter. width: pad to this many characters. fill:
-      the padding, "0" or " "; "-" pads with spaces on the right, "+" adds a sign to positive numbers.
+      precision: digits after the decimal point, for floats; six by default.
+      scientific: floats with an exponent.
+      shortest: floats with or without an exponent, whichever is shorter.
+      width: pad to this many characters.
+      fill: the padding, "0" or " "; "-" pads with spaces on the right, "+" adds a sign to positive numbers.
 
     >>> import gradtape as tf
     >>> tf.strings.as_string([3.1415926, 2.72]).numpy()

@@ -101,17 +101,17 @@ class _Reader:
     def repetition(self, repeatable: bool) -> str:
         start, match = self.at, _REPEAT.match(self.pattern, self.at)
         self.at = match.end() if match else self.at + 1
-        said = self.pattern[start : self.at]
+        operator = self.pattern[start : self.at]
         if not repeatable:
             previous = self.pattern[max(start - 1, 0) : start]
             if previous and previous in "*+?}":
-                raise _Wrong(f"bad repetition operator: {previous}{said}")
-            raise _Wrong(f"no argument for repetition operator: {said}")
+                raise _Wrong(f"bad repetition operator: {previous}{operator}")
+            raise _Wrong(f"no argument for repetition operator: {operator}")
         if match and (int(match[1]) > 1000 or int(match[3] or 0) > 1000):
-            raise _Wrong(f"bad repetition argument: {said}")
+            raise _Wrong(f"bad repetition argument: {operator}")
         lazy = self.pattern[self.at : self.at + 1] == "?"
         self.at += lazy
-        return said + "?" * (lazy != ("U" in self.flags))
+        return operator + "?" * (lazy != ("U" in self.flags))
 
     def atom(self) -> str:
         c = self.pattern[self.at]

@@ -53,8 +53,9 @@ def regex_replace(
     """Replaces matches of a pattern in each string.
 
     Args:
-      pattern: a regular expression in the syntax of RE2. rewrite: the replacement; `\\\\1` to `\\\\9` are groups of
-      the match, `\\\\0` is the whole match. replace_global: whether to replace all matches, or only the first one.
+      pattern: a regular expression in the syntax of RE2.
+      rewrite: the replacement; `\\\\1` to `\\\\9` are groups of the match, `\\\\0` is the whole match.
+      replace_global: whether to replace all matches, or only the first one.
 
     >>> import gradtape as tf
     >>> tf.strings.regex_replace("Text with tags.<br /><b>contains html</b>", "<[^>]+>", " ").numpy()

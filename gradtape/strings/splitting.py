@@ -40,8 +40,8 @@ def pieces(
     """The lists that a function returns for each string, as ragged tensors; as plain tensors for a single string.
 
     Args:
-      kinds: the element types of the lists. attributes: scalar tensors, which are passed to the function before the
-      string.
+      kinds: the element types of the lists.
+      attributes: scalar tensors, which are passed to the function before the string.
     """
     if is_ragged(input):
         inner = pieces(name, function, input.flat_values, kinds, op, attributes)
@@ -70,8 +70,8 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
     """Splits each string: adds an axis, which is ragged unless there is a single string.
 
     Args:
-      sep: the separator; by default white space, any amount of which counts as one separator. maxsplit: the largest
-      number of splits; -1 for no limit.
+      sep: the separator; by default white space, any amount of which counts as one separator.
+      maxsplit: the largest number of splits; -1 for no limit.
 
     >>> import gradtape as tf
     >>> tf.strings.split("hello world").numpy()
@@ -141,10 +141,11 @@ def ngrams(
     """Joins neighbouring strings along the last axis, for all windows of a width.
 
     Args:
-      ngram_width: the width, or several; windows of the first one come first. separator: inserted between the
-      strings of a window. pad_values: a string added before and after each row, or a pair of them. padding_width:
-      how often; one less than the width by default. preserve_short_sequences: whether a row that is too short for
-      any window becomes one window.
+      ngram_width: the width, or several; windows of the first one come first.
+      separator: inserted between the strings of a window.
+      pad_values: a string added before and after each row, or a pair of them.
+      padding_width: how often; one less than the width by default.
+      preserve_short_sequences: whether a row that is too short for any window becomes one window.
 
     >>> import gradtape as tf
     >>> tf.strings.ngrams(["A", "B", "C", "D"], 2).numpy()

@@ -29,8 +29,8 @@ _UNKNOWN = 0xFFFD
 def _decoder(
     encoding: Any, errors: Any, replacement_char: int, controls: bool, op: str
 ) -> Callable[[bytes], tuple[list[int], list[int]]]:
-    codec, way = coding.codec(encoding, op), coding.check(errors, replacement_char, op)
-    return lambda s: coding.characters(s, codec, way, replacement_char, controls)
+    codec, policy = coding.codec(encoding, op), coding.check(errors, replacement_char, op)
+    return lambda s: coding.characters(s, codec, policy, replacement_char, controls)
 
 
 def _decoding(name: str, op: str, offsets: bool, doc: str) -> Callable:
@@ -69,8 +69,8 @@ unicode_decode = _decoding(
 
     Args:
       input_encoding: "UTF-8", "UTF-16-BE", or another that Python knows.
-      errors: what is done about bytes that encode nothing: "replace", "ignore", or "strict".
-      replacement_char: the code point in their place.
+      errors: how to handle invalid bytes: "replace", "ignore", or "strict".
+      replacement_char: the code point that replaces them.
       replace_control_characters: whether the code points below 32 are replaced as well.
 
     Raises:
@@ -85,7 +85,7 @@ unicode_decode_with_offsets = _decoding(
     "unicode_decode_with_offsets",
     "UnicodeDecodeWithOffsets",
     True,
-    """As `unicode_decode`, and where in its string each character begins, in bytes.""",
+    """As `unicode_decode`, and the position in bytes at which each character begins in its string.""",
 )
 
 
@@ -133,7 +133,7 @@ unicode_split_with_offsets = _splitting(
     "unicode_split_with_offsets",
     "UnicodeDecodeWithOffsets",
     True,
-    """As `unicode_split`, and where in its string each character begins, in bytes.""",
+    """As `unicode_split`, and the position in bytes at which each character begins in its string.""",
 )
 
 
@@ -149,7 +149,7 @@ def unicode_encode(
 
     Args:
       output_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
-      errors: what is done about numbers that are no code points: "replace", "ignore", or "strict".
+      errors: how to handle numbers that are not code points: "replace", "ignore", or "strict".
 
     >>> import gradtape as tf
     >>> tf.strings.unicode_encode([104, 233], "UTF-8").numpy()
@@ -157,10 +157,10 @@ def unicode_encode(
     """
     op = "UnicodeEncode"
     codec = coding.codec(one_of(output_encoding, coding.OUTPUTS, "output_encoding", op), op)
-    way = coding.check(errors, replacement_char, op)
+    policy = coding.check(errors, replacement_char, op)
 
     def encode(codes: list[int]) -> bytes:
-        return coding.encoded(codes, codec, way, replacement_char)
+        return coding.encoded(codes, codec, policy, replacement_char)
 
     if is_ragged(input):
         if input.ragged_rank > 1 or len(input.flat_values.shape) > 1:

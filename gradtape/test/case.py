@@ -121,7 +121,7 @@ class TestCase(GeneralAssertions):
         self._want_a_test()
 
     def _want_a_test(self) -> None:
-        # `test_session` is no test, but is named like one.
+        # `test_session` is not a test, but is named like one.
         if self.id().endswith(".test_session"):
             self.skipTest("Not a test.")
 

@@ -36,19 +36,29 @@ def atleast_3d(*arys: Any) -> Any:
     return out[0] if len(out) == 1 else out
 
 
+def _split(ary: Any, indices_or_sections: Any, axis: int) -> list[Any]:
+    ary = array(ary)
+    if np.ndim(indices_or_sections) == 0 and ary.shape[axis] % indices_or_sections:
+        raise ValueError(
+            f"array split does not result in an equal division: {ary.shape[axis]} elements along axis {axis}, "
+            f"{indices_or_sections} parts."
+        )
+    return split(ary, indices_or_sections, axis)
+
+
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """Splits along the second axis (the first of a vector)."""
-    return split(ary, indices_or_sections, 0 if len(array(ary).shape) == 1 else 1)
+    return _split(ary, indices_or_sections, 0 if len(array(ary).shape) == 1 else 1)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """Splits along the first axis."""
-    return split(ary, indices_or_sections, 0)
+    return _split(ary, indices_or_sections, 0)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """Splits along the third axis."""
-    return split(ary, indices_or_sections, 2)
+    return _split(ary, indices_or_sections, 2)
 
 
 def broadcast_arrays(*args: Any, **kwargs: Any) -> list[Any]:
@@ -131,8 +141,8 @@ def diag_indices(n: int, ndim: int = 2) -> Any:
 def ix_(*args: Any) -> list[Any]:
     """Open mesh: index arrays that select the cross product of the given indices."""
     out = []
-    for i, given in enumerate(args):
-        a = array(given)
+    for i, indices in enumerate(args):
+        a = array(indices)
         a = tf.where(a)[:, 0] if a.dtype == tf.bool else a
         out.append(tf.reshape(a, [-1 if j == i else 1 for j in range(len(args))]))
     return out
@@ -143,15 +153,22 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:  # 
     return tf.constant(np.tri(N, M, k, np.float64 if dtype is None else dtype))
 
 
+def _matrix(name: str, m: Any) -> Any:
+    m = array(m)
+    if len(m.shape) < 2:
+        raise ValueError(f"Argument to {name} must have rank at least 2; got shape {m.shape}.")
+    return m
+
+
 def tril(m: Any, k: int = 0) -> Any:
     """The lower triangle: zeros above a diagonal."""
-    m = array(m)
+    m = _matrix("tril", m)
     return tf.where(np.tri(m.shape[-2], m.shape[-1], k, builtins.bool), m, tf.zeros_like(m))
 
 
 def triu(m: Any, k: int = 0) -> Any:
     """The upper triangle: zeros below a diagonal."""
-    m = array(m)
+    m = _matrix("triu", m)
     return tf.where(np.tri(m.shape[-2], m.shape[-1], k - 1, builtins.bool), tf.zeros_like(m), m)
 
 

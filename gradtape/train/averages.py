@@ -12,11 +12,11 @@ from gradtape._src.state.variable import Variable
 
 
 class ExponentialMovingAverage:
-    """Keeps for each variable an average in which old values fade: `a -= (1 - decay) * (a - v)`.
+    """Keeps an exponential moving average of each variable: `a -= (1 - decay) * (a - v)`.
 
     Args:
       decay: the weight of the old average.
-      num_updates: the number of steps so far, a number or variable: early averages then fade
+      num_updates: the number of steps so far, a number or variable: early averages then decay
         faster, with `min(decay, (1 + n) / (10 + n))`.
       zero_debias: corrects the averages of tensors (not of variables) for their start at zero.
       name: the name of the averages.
@@ -61,8 +61,7 @@ class ExponentialMovingAverage:
         """
         if var_list is None:
             raise ValueError(
-                "ExponentialMovingAverage.apply: which variables? TensorFlow's graphs had a list of all; "
-                "expected var_list; got None."
+                "ExponentialMovingAverage.apply: var_list is required, since there is no global list of variables; got None."
             )
         variables = list(var_list)
         for v in variables:

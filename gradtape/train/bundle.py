@@ -129,7 +129,7 @@ def _compare(data: Any, crc: int, what: str) -> None:
 def _table(data: bytes) -> Iterator[tuple[str, bytes]]:
     """The entries of a sorted table: its footer points to the index block, which points to the others."""
     if len(data) < 48 or int.from_bytes(data[-8:], "little") != _MAGIC:
-        raise ValueError("its index is no table of TensorFlow's")
+        raise ValueError("its index is not a table in TensorFlow's format")
     about, at = _handle(data, len(data) - 48)
     index, _ = _handle(data, at)
     for _ in _block(data, *about):  # not needed, but its checksum is verified

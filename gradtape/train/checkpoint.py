@@ -189,7 +189,7 @@ class Checkpoint:
 
         Args:
           save_path: the result of `save`, a folder (for its newest checkpoint), or None for nothing, so that
-          `restore(tf.train.latest_checkpoint(folder))` works at the first start.
+            `restore(tf.train.latest_checkpoint(folder))` works at the first start.
 
         Returns:
           A status; `restore(path).assert_consumed()` raises unless every value was used, and `.expect_partial()`

@@ -34,7 +34,7 @@ class _Message:
         """Sets the message from bytes; returns their number.
 
         Raises:
-          ValueError: if they are no such message.
+          ValueError: if they are not such a message.
         """
         data = bytes(serialized)
         self._clear()

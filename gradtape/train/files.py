@@ -255,8 +255,9 @@ def checkpoints_iterator(
     """Yields the newest checkpoint of a folder, repeatedly as new ones are written.
 
     Args:
-      min_interval_secs: the least time between two of them. timeout: the number of seconds to wait for a new one;
-      None waits for ever. timeout_fn: called after a timeout; the iteration ends when it returns True, or if it is None.
+      min_interval_secs: the least time between two of them.
+      timeout: the number of seconds to wait for a new one; None waits forever.
+      timeout_fn: called after a timeout; the iteration ends when it returns True, or if it is None.
     """
     last = None
     while True:

@@ -19,12 +19,14 @@ class CheckpointManager:
 
     Args:
       checkpoint: what to save.
-      directory: the folder. A manager for the same folder continues where an earlier one stopped. max_to_keep: the
-      number of checkpoints to keep; None for all of them. keep_checkpoint_every_n_hours: in addition, one
-      checkpoint in this many hours is never deleted. checkpoint_name: the prefix of the files. step_counter: a
-      variable that counts steps; needed for `checkpoint_interval`. checkpoint_interval: `save` does nothing until
-      this many steps have passed since the last time. init_fn: called by `restore_or_initialize` if there is no
-      checkpoint. last_checkpoint_step: the step of the last checkpoint, for a manager created later.
+      directory: the folder. A manager for the same folder continues where an earlier one stopped.
+      max_to_keep: the number of checkpoints to keep; None for all of them.
+      keep_checkpoint_every_n_hours: in addition, one checkpoint in this many hours is never deleted.
+      checkpoint_name: the prefix of the files.
+      step_counter: a variable that counts steps; needed for `checkpoint_interval`.
+      checkpoint_interval: `save` does nothing until this many steps have passed since the last time.
+      init_fn: called by `restore_or_initialize` if there is no checkpoint.
+      last_checkpoint_step: the step of the last checkpoint, for a manager created later.
 
     >>> import tempfile
     >>> import gradtape as tf
@@ -64,7 +66,7 @@ class CheckpointManager:
         # The checkpoints that may be deleted, oldest first, with the time they were written.
         self._kept: dict[str, float] = {}
         now = time.time()
-        # A little earlier, so that a manager recreated right after the first save does not keep its file for ever.
+        # A little earlier, so that a manager recreated right after the first save does not keep its file forever.
         self._last_preserved = now - 1
         self._latest: str | None = None
         state = files.get_checkpoint_state(self._directory)

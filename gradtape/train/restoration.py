@@ -265,7 +265,7 @@ class LoadStatus:
                 + "\n  ".join(lines)
                 + ("\n  ..." if len(left) > most else "")
                 + "\n"
-                "Hint: objects that are made later take theirs then; expect_partial() if this is intended."
+                "Hint: objects that are created later are restored then; call expect_partial() if this is intended."
                 + more("checkpoints")
             )
         return self.assert_existing_objects_matched()

@@ -203,7 +203,7 @@ class Archive:
         return DataLossError(
             None,
             None,
-            f"checkpoint: {self.path} is damaged or no safetensors file: {what}. Hint: restore an older "
+            f"checkpoint: {self.path} is damaged, or not a safetensors file: {what}. Hint: restore an older "
             "checkpoint; tf.train.get_checkpoint_state(folder) lists them.",
         )
 

@@ -382,21 +382,21 @@ def _function(name: str, parameters: list[str], traces: list[tuple[tuple, dict, 
 def _bound(parameters: list[str], args: tuple, kwargs: dict, specs: tuple, named: dict) -> tuple[tuple, dict]:
     """The arguments in the form of a trace: positional as far as it has positions; omitted ones as when stored."""
     rest = dict(kwargs)
-    given = list(args)
-    for k in range(len(given), len(specs)):
+    bound = list(args)
+    for k in range(len(bound), len(specs)):
         name = parameters[k] if k < len(parameters) else None
-        given.append(rest.pop(name) if name in rest else specs[k])
-    return tuple(given), {**{n: v for n, v in named.items() if n not in rest}, **rest}
+        bound.append(rest.pop(name) if name in rest else specs[k])
+    return tuple(bound), {**{n: v for n, v in named.items() if n not in rest}, **rest}
 
 
-def _matching(specs: Any, given: Any) -> list | None:
+def _matching(specs: Any, arguments: Any) -> list | None:
     """The tensors among the arguments of a call, if they match those of a trace."""
     try:
-        nest.assert_same_structure(specs, given)
+        nest.assert_same_structure(specs, arguments)
     except (TypeError, ValueError):
         return None
     tensors = []
-    for spec, x in zip(nest.flatten(specs), nest.flatten(given), strict=True):
+    for spec, x in zip(nest.flatten(specs), nest.flatten(arguments), strict=True):
         if not isinstance(spec, TensorSpec):
             if type(x) is not type(spec) or x != spec:
                 return None

@@ -52,9 +52,9 @@ def class_of(name: str) -> type:
     """
     cls = allowed(name)
     if not isinstance(cls, type):
-        raise unknown(name, "is no subclass of tf.Module that this program has defined")
+        raise unknown(name, "is not a subclass of tf.Module that this program has defined")
     if hasattr(cls, "__del__"):
-        raise unknown(name, "has a method __del__, which would run with what the file says")
+        raise unknown(name, "has a method __del__, which would run with data from the file")
     return cls
 
 

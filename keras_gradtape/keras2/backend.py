@@ -328,7 +328,7 @@ def set_session(*_: Any) -> None:
 
 
 def manual_variable_initialization(value: bool) -> None:
-    """Accepted: a variable has its value from the start."""
+    """Accepted: variables are initialised when they are created."""
 
 
 def get_uid(prefix: str = "") -> int:

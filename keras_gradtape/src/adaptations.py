@@ -24,8 +24,8 @@ import gradtape as tf
 from gradtape.backend import CompositeTensor, summary_metadata, users_level
 
 
-class StandIn:
-    """Replaces TensorFlow in Keras: gradtape, and a name of TensorFlow's own modules."""
+class TensorFlowShim:
+    """What Keras uses as TensorFlow: gradtape, and a name of the internal modules of TensorFlow."""
 
     __internal__ = SimpleNamespace(CompositeTensor=CompositeTensor)
 

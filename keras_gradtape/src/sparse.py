@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape.backend import array_of, keys_of, made, places_at, places_of, sizes_of, sparse_calls
+from gradtape.backend import array_of, keys_of, make_sparse, places_at, places_of, sizes_of, sparse_calls
 from keras_gradtape.src.ops import core, nn, numpy
 
 _ZERO_STAYS = """abs absolute arcsin arcsinh arctan arctanh ceil conj conjugate copy expm1 fabs floor imag log1p negative
@@ -109,7 +109,7 @@ def _multiply(x1: Any, x2: Any) -> Any:
     sizes = sizes_of(x1)
     first, second = (keys_of(places_of(x), sizes) for x in (x1, x2))
     _, at_1, at_2 = np.intersect1d(first, second, return_indices=True)
-    return made(places_of(x1)[at_1], tf.gather(x1.values, at_1) * tf.gather(x2.values, at_2), sizes)
+    return make_sparse(places_of(x1)[at_1], tf.gather(x1.values, at_1) * tf.gather(x2.values, at_2), sizes)
 
 
 def _times(x: Any, y: Any) -> Any:
@@ -133,7 +133,7 @@ def _divide(op: Callable) -> Callable:
         mine = keys_of(places_of(x1), sizes)
         keys = np.union1d(mine, np.flatnonzero((divisor == 0) | (divisor != divisor)))
         values = tf.math.unsorted_segment_sum(x1.values, np.searchsorted(keys, mine), len(keys))
-        return made(places_at(keys, sizes), op(values, tf.gather(tf.reshape(x2, [-1]), keys)), sizes)
+        return make_sparse(places_at(keys, sizes), op(values, tf.gather(tf.reshape(x2, [-1]), keys)), sizes)
 
     return apply
 

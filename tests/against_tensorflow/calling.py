@@ -1,8 +1,8 @@
-"""One call in one library: its operands, and what came of it.
+"""One call in one library: its operands and its outcome.
 
-A call is a function of a `Maker`, which hands out operands of one library and notes them; `run` calls
-it under tapes and writes down results, gradients of all operands that have one, or the exception.
-Operands are drawn from the words of the call, so that both libraries are given the same numbers.
+A call is a function of a `Maker`, which makes and lists operands of one library; `run` calls it under tapes and
+returns its results with the gradients of all operands that have one, or the exception.
+Operands are seeded by the text of the call, so that both libraries get the same numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# What a run in an element type makes of complex operands.
+# The type of complex operands in a run with an element type.
 _COMPLEX_OF = {"float64": "complex128", "complex128": "complex128"}
 _REAL_OF = {"complex64": "float32", "complex128": "float64"}
 _LARGEST = 20_000  # elements of a result: second derivatives of more take too long
@@ -46,7 +46,7 @@ class Maker:
             self.made.append(x)
         return x
 
-    # ---- the words of the calls -------------------------------------------------------------
+    # ---- operands ---------------------------------------------------------------------------
 
     def f(self, *shape: int, lo: float = -2.0, hi: float = 2.0) -> Any:
         """Random numbers of the run's element type, no two of them close to each other."""
@@ -134,7 +134,7 @@ class Outcome(NamedTuple):
 
 
 def plain(x: Any) -> Any:
-    """A result without the library it came from: tuples, dicts, Values and Python objects."""
+    """A result as plain tuples, dicts, Values and Python objects."""
     if isinstance(x, dict):
         return {k: plain(v) for k, v in x.items()}
     if isinstance(x, (list, tuple)) and type(x).__name__ != "TensorShape":
@@ -198,7 +198,7 @@ def _dense(lib: Any, g: Any) -> Any:
 
 
 def _gradient(lib: Any, g: Any) -> Any:
-    """A gradient as it compares: of a sparse one the sum, since rows may come in any order."""
+    """A gradient in the form in which it is compared: a sparse one as its sum, since rows may come in any order."""
     if type(g).__name__ == "IndexedSlices":
         return {"IndexedSlices": plain(_dense(lib, g))}
     return plain(g)
@@ -212,7 +212,7 @@ def run(
     gradients: bool = True,
     second: bool = True,
 ) -> Outcome:
-    """Calls `call` with operands of `lib`. `words` decide which numbers they are."""
+    """Calls `call` with operands of `lib`. `words` are the seed of their numbers."""
     maker = Maker(lib, words, dtype)
     with lib.GradientTape(persistent=True) as outer:
         with lib.GradientTape() as tape:

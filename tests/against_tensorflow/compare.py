@@ -17,7 +17,7 @@ TOLERANCES = {
 }  # fmt: skip
 _LOSS = {"gradient": 5.0, "second": 25.0}  # derivatives add up more roundings
 
-# Words of TensorFlow when it has no kernel for an element type or layout: gradtape has more there, which is no
+# Messages of TensorFlow without a kernel for an element type or layout. That gradtape has one is not counted as a
 # difference.
 _NO_KERNEL = re.compile(
     r"could not find device|value for attr 't\w*' of \w+ is not in the list of allowed values|data type is not supported|"
@@ -44,7 +44,7 @@ def _first_line(e: BaseException) -> str:
 
 
 def has_no_kernel(e: BaseException) -> bool:
-    """Whether TensorFlow refused an element type (and not what was done with it)."""
+    """Whether TensorFlow has no kernel for the element type, rather than rejecting the call itself."""
     return _NO_KERNEL.search(str(e).lower()) is not None
 
 
@@ -63,7 +63,7 @@ def _types(x: Any) -> set[str]:
 
 
 def _coarsest(results: Any) -> float:
-    """The tolerance of the least exact element type: a float32 on the way spoils float64 gradients, too."""
+    """The tolerance of the least exact element type: an intermediate float32 makes float64 gradients inexact too."""
     return max((TOLERANCES.get(t, 0.0) for t in _types(results)), default=0.0)
 
 
@@ -131,7 +131,7 @@ def _values_only(x: Any) -> Any:
 def compare(
     ours: Outcome, theirs: Outcome, factor: float = 1.0, numbers: bool = True
 ) -> Iterator[Difference]:
-    """Every way in which two outcomes differ; `wider` is not a difference but more."""
+    """Every way in which two outcomes differ; a call that only gradtape supports is `wider`, not a difference."""
     if theirs.error is not None:
         if ours.error is None:
             kind = "wider" if has_no_kernel(theirs.error) else "accepted"

@@ -1,3 +1,3 @@
-"""The files here need TensorFlow, and `make parity` runs them; pytest has test_known.py alone."""
+"""The files here need TensorFlow and are run by `make parity`; pytest collects only test_known.py."""
 
 collect_ignore_glob = ["[!t]*.py", "calls/*.py"]

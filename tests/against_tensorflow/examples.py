@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 OURS, THEIRS = "import gradtape as tf", "import tensorflow as tf"
 
-# How far losses may be apart, relative to the larger of 0.1 and the loss: float32, a few dozen steps. Adam
-# divides by the size of a gradient, so what is rounded away in a small one is seen again in the loss.
+# How much losses may differ, relative to the larger of 0.1 and the loss: float32, a few dozen steps. Adam divides by
+# the size of a gradient, so rounding errors of small gradients show in the loss.
 TOLERANCE = 2e-5
 
 
@@ -43,7 +43,7 @@ def losses_in_this_process(name: str, library: str) -> list[float]:
     module = types.ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module
-    # With the name of the file, autograph finds the lines of the functions.
+    # With the name of the file, so that autograph finds the source of functions.
     exec(compile(source, str(path), "exec"), module.__dict__)
     with contextlib.redirect_stdout(sys.stderr):
         return [float(x) for x in module.main(True)]
@@ -63,7 +63,7 @@ def losses(name: str, library: str) -> list[float]:
 
 
 def compare(name: str) -> str | None:
-    """What is different, in words; None if nothing is."""
+    """A description of the difference; None if there is none."""
     with ThreadPoolExecutor(2) as pool:
         ours, theirs = pool.map(lambda library: losses(name, library), ("gradtape", "tensorflow"))
     if len(ours) != len(theirs):

@@ -32,7 +32,7 @@ class Known(NamedTuple):
     theirs: str
     here: str
     why: str
-    always: bool = True  # False: only now and then, so that its absence says nothing
+    always: bool = True  # False: it occurs only sometimes, so an entry that is not needed is no failure
 
     def covers(self, function: str, kind: str, text: str) -> bool:
         return (
@@ -168,6 +168,22 @@ DERIVATIVES = (
         "composites are differentiated through their ops",
     ),
     Known(
+        "RaggedTensor.to_tensor",
+        "gradient",
+        r"to_tensor.* TensorFlow dict",
+        "IndexedSlices for `to_tensor()`",
+        "a dense gradient",
+        "the rows are copied, not gathered",
+    ),
+    Known(
+        "experimental.numpy.compress",
+        "gradient",
+        r"here dict",
+        "a dense gradient",
+        "IndexedSlices",
+        "as that of `take`, which it is",
+    ),
+    Known(
         "nn.embedding_lookup",
         "gradient",
         r"\[f\(3, 2\), f\(2, 2\)\]",
@@ -269,6 +285,14 @@ TYPES = (
         "few programs use them",
     ),
     Known(
+        "experimental.numpy.signbit",
+        "value",
+        r"-0\.0",
+        "False for -0.0",
+        "True",
+        "as in NumPy",
+    ),
+    Known(
         "histogram_fixed_width_bins",
         "dtype",
         "int64",
@@ -336,6 +360,22 @@ ERRORS = (
         "`InvalidArgumentError`, `ValueError`",
         "`ValueError`, `TypeError`",
         "detected earlier",
+    ),
+    Known(
+        "experimental.numpy.gcd experimental.numpy.lcm experimental.numpy.bitwise_*",
+        "error",
+        r"f\(2\)",
+        "floats for integers: `ValueError`, `InvalidArgumentError`",
+        "`TypeError`",
+        "as in NumPy",
+    ),
+    Known(
+        "experimental.numpy.cross",
+        "error",
+        r"f\(4\)",
+        "vectors of 4 elements: `FailedPreconditionError`",
+        "`ValueError`",
+        "as in NumPy",
     ),
     Known(
         "linalg.cholesky",
@@ -462,7 +502,7 @@ def _row(known: Known) -> str:
 
 
 def section() -> str:
-    """The part of the page."""
+    """The generated part of the page."""
     lines = []
     for title, entries in SECTIONS.items():
         lines += [f"**{title}**", "", "| | TensorFlow 2.21 | gradtape | why |", "|---|---|---|---|"]
@@ -471,7 +511,7 @@ def section() -> str:
 
 
 def page() -> str:
-    """docs/differences.md with the part written anew."""
+    """The text of docs/differences.md with that part replaced."""
     before, start, rest = PAGE.read_text(encoding="utf-8").partition(START)
     if not start:
         raise ValueError(f"{PAGE} has no line {START}")

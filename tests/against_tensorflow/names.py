@@ -17,12 +17,13 @@ SPACES = (
     "quantization", "dtypes", "debugging", "nest", "experimental.numpy",
 )  # fmt: skip
 
-# Functions that have nothing to compare call by call; what else is said of them is tested elsewhere.
+# Functions whose results cannot be compared call by call; they are tested elsewhere.
 NOT_COMPARED = {
     "control_dependencies device init_scope name_scope variable_creator_scope": "contexts (tests/semantics)",
     "print timestamp get_logger": "output, time",
     "make_ndarray make_tensor_proto": "protocol buffers (tests/test_infra.py)",
     "no_gradient": "graphs of TensorFlow 1",
+    "register_tensor_conversion_function": "changes the library for good (tests/test_tensor.py)",
     "experimental.numpy.experimental_enable_numpy_behavior experimental.numpy.finfo": "settings; NumPy's own",
     "random.set_seed random.get_global_generator random.set_global_generator "
     "random.experimental.get_global_generator random.experimental.set_global_generator": "state (tests/test_random.py)",

@@ -1,7 +1,7 @@
 """Random programs on both libraries: results, final values of the variables, and gradients, eagerly and as a function.
 
-The programs are those of `make fuzz` (tools/fuzz/programs.py), which knows whether gradtape agrees with itself; here
-TensorFlow says what is right. A program that TensorFlow refuses must be refused with the same class of error.
+The programs are those of `make fuzz` (tools/fuzz/programs.py), which checks whether gradtape agrees with itself; here
+TensorFlow is the reference. A program that fails on TensorFlow must fail with the same class of error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from tools.fuzz.programs import Programs
 
-# By the type of least precision in a program: both libraries round, each in its own order.
+# Tolerances by the least precise type in a program: the two libraries round in a different order.
 _LIMITS = {"bfloat16": 0.25, "float16": 0.05, "float32": 2e-3, "complex64": 2e-3}
 _LIMIT = 1e-8
 
@@ -49,7 +49,7 @@ def _run(tf: Any, text: str, file: str, function: bool) -> list:
 
 
 def _difference(ours: list, theirs: list, limit: float, free: bool) -> str:
-    """Where they differ; an empty text if they do not.
+    """Where two outcomes differ; an empty string if they agree.
 
     `free`: control flow depends on values. A loop over a tensor whose rows are not used connects it in TensorFlow, with
     zeros; here it does not.
@@ -70,7 +70,7 @@ def _difference(ours: list, theirs: list, limit: float, free: bool) -> str:
 
 
 def main(count: int, seed: int) -> int:
-    """Compares; the number of programs that differ."""
+    """Compares the libraries, and returns the number of programs that differ."""
     import tensorflow
 
     import gradtape
@@ -82,7 +82,7 @@ def main(count: int, seed: int) -> int:
         for number in range(count):
             text = programs.text(number)
             if "recompute_grad" in text:
-                continue  # of a variable that is its argument, too, TensorFlow's gradient is 0
+                continue  # TensorFlow gives 0 for a variable that is also an argument
             limit = max([_LIMITS[d] for d in _LIMITS if f"tf.{d}" in text], default=_LIMIT)
             file = Path(folder) / f"program{number}.py"  # autograph reads it
             file.write_text(text)

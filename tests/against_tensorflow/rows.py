@@ -1,4 +1,4 @@
-"""The calls that the op table brings along: every row's samples, edges and wrong inputs, by its public names."""
+"""The calls from the op table: every row's samples, edges and wrong inputs, by its public names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECOND = ("float64", "complex128")
 
 
 class Call(NamedTuple):
-    """One call to compare: of which function, in which words, and what to look at."""
+    """One call to compare: the function, the text of the call, and how it is compared."""
 
     function: str
     words: str
@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
 
 def find(lib: Any, name: str) -> Any:
-    """What `lib` has under a public name; AttributeError if nothing."""
+    """The object of `lib` with a public name; raises AttributeError if there is none."""
     for part in name.split("."):
         lib = getattr(lib, part)
     return lib

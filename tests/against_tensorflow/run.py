@@ -8,7 +8,7 @@
   programs   random programs of `make fuzz`, eagerly and as functions
   examples   the examples in both libraries, their losses step by step; `--only gan` for one of them
 
-A difference that is not in `known.py`, and one in `known.py` that is none any more, is a failure.
+A difference that is not in `known.py`, and an entry of `known.py` that is not needed any more, is a failure.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Tally:
         self._shown: collections.Counter[tuple[str, str]] = collections.Counter()
 
     def note(self, function: str, kind: str, call: str, words: str) -> bool:
-        """Notes a difference; whether it counts as one."""
+        """Records a difference; returns whether it counts as a failure."""
         if kind == "wider":
             if self.verbose:
                 print(f"wider     {call}\n          {words}")
@@ -77,7 +77,7 @@ def _compare_signatures(wanted: Callable[[str], bool], tally: Tally) -> None:
 
 
 def _table(tally: Tally, wanted: Callable[[str], bool]) -> Iterator[str]:
-    """The agreements by namespace, as Markdown."""
+    """A Markdown table of how many calls agree, by namespace."""
     yield "| | functions | agree | differ | only here | only there | calls | agree | more here | differ |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     total: collections.Counter[str] = collections.Counter()
@@ -117,7 +117,7 @@ def _not_compared(tally: Tally, wanted: Callable[[str], bool]) -> list[str]:
 
 
 def main(only: str, words: str, verbose: bool) -> int:
-    """Runs the comparison; the number of failures."""
+    """Runs the comparison, and returns the number of failures."""
     warnings.simplefilter("ignore")
     for name in ("tensorflow", "gradtape"):
         logging.getLogger(name).setLevel("ERROR")

@@ -1,4 +1,4 @@
-"""docs/differences.md has what `make parity` knows of, and the comparison sees what differs."""
+"""docs/differences.md lists the differences in known.py, and the comparison detects differences."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_the_page_is_up_to_date():
     assert page == known.page(), "run `python tests/against_tensorflow/known.py`"
 
 
-def test_every_entry_says_what_differs():
+def test_every_entry_names_its_difference():
     for entry in known.KNOWN:
         assert entry.theirs and entry.here, entry
 
@@ -39,7 +39,7 @@ def test_every_entry_says_what_differs():
     (lambda m: m.f(3) + m.f(2), lambda m: tf.zeros(None), {"error"}),
     (lambda m: m.f(3) + m.f(2), lambda m: tf.reshape(m.f(3), [2]), set()),
 ])  # fmt: skip
-def test_what_differs_is_seen(ours, theirs, kinds):
+def test_differences_are_detected(ours, theirs, kinds):
     assert differences(ours, theirs) == kinds
 
 

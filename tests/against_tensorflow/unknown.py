@@ -1,9 +1,9 @@
-"""Every call inside a function whose sizes are not known, beside TensorFlow. Each library runs in processes of its own:
+"""Every call inside a function of unknown sizes, compared with TensorFlow. Each library runs in its own processes:
 
     for lib in gradtape tensorflow; do python tests/against_tensorflow/unknown.py $lib WORDS $lib.pickle; done
     python tests/against_tensorflow/unknown.py compare gradtape.pickle tensorflow.pickle
 
-A process that dies (TensorFlow aborts in a few calls) is started again, and goes on after the call that it died of.
+A process that dies (TensorFlow aborts in a few calls) is started again after the call that killed it.
 
 The calls are those of `rows` and `written`, in float32. Their operands are the arguments of a function that is traced
 with every size `None`, with the first one `None`, and with unknown ranks. Compared are: whether it can be traced, the
@@ -36,7 +36,7 @@ KINDS: dict[str, Callable[[tuple], Any]] = {
 
 
 class Given(Maker):
-    """Hands out the arguments of a function in place of the operands."""
+    """A Maker that returns the arguments of a function instead of new operands."""
 
     operands: Iterator[Any] | None = None
 
@@ -142,7 +142,7 @@ def listed(library: str, words: str, path: str) -> None:
                 key = call.words, kind
                 if key in done or "py_function" in call.words or "numpy_function" in call.words:
                     continue
-                pickle.dump((key, None, True), file)  # stays if the process dies of it
+                pickle.dump((key, None, True), file)  # remains in the file if the process dies in the call
                 file.flush()
                 pickle.dump((key, seen(lib, call, kind), call.numbers), file)
 
@@ -198,10 +198,12 @@ def differences(ours: Seen, theirs: Seen, numbers: bool) -> Iterator[tuple[str, 
     wrong = [a for a, b in zip(ours.shapes, _dims(ours.results), strict=False) if not _is_case(a, b)]
     if wrong:
         yield "false", f"static {wrong}, in truth {_dims(ours.results)}"
-    told = [isinstance(g, tuple) and g and isinstance(g[0], list) for g in (ours.gradients, theirs.gradients)]
-    if told[1]:
+    failed = [
+        isinstance(g, tuple) and g and isinstance(g[0], list) for g in (ours.gradients, theirs.gradients)
+    ]
+    if failed[1]:
         return
-    if told[0]:
+    if failed[0]:
         yield "gradient", str(ours.gradients)
         return
     for d in compare._nested("gradient", "gradient", ours.gradients, theirs.gradients, 2e-4):
@@ -227,7 +229,7 @@ def main(ours: str, theirs: str) -> None:
             continue
         try:
             found = list(differences(a[key][0], b[key][0], a[key][1]))
-        except ValueError:  # an array beside something else
+        except ValueError:  # an array compared with something else
             found = [("class", "results of different kinds")]
         counts["agree"] += not found
         for kind, words in found:

@@ -27,7 +27,7 @@ def masked():
 
 @pytest.fixture
 def register():
-    """Registers targets for the time of a test."""
+    """Registers dispatch targets for the duration of a test."""
     done = []
 
     def add(decorator, target):
@@ -82,7 +82,7 @@ def test_elementwise_of_unknown_size(elementwise):
     assert f(Masked([3.0], [True])).values.numpy().tolist() == [6]
 
 
-def test_what_is_for_other_classes_goes_on_as_usual(elementwise):
+def test_calls_on_other_classes_run_as_usual(elementwise):
     assert tf.abs(tf.constant(-1.0)).numpy() == 1
     for call in (
         lambda: tf.add(2.0, masked()),

@@ -174,7 +174,7 @@ def test_constructors_of_the_users():
         Made(3, "abc")
     with pytest.raises(ValueError, match="must have rank 0"):
         Made([1])
-    # Values are put together without it.
+    # It is not called when values are rebuilt from their components.
     assert tf.function(lambda m: m)(Made(3)).a.numpy() == 3
 
 
@@ -210,7 +210,7 @@ def test_inheritance():
     assert (More([1], [True]) == Masked([1], [True])) is False
 
 
-# ---- comparison, copies, words ---------------------------------------------------------------------------
+# ---- comparison, copies, text ----------------------------------------------------------------------------
 
 
 def test_equality():
@@ -391,7 +391,7 @@ def test_they_are_no_tensors():
 
 
 def test_objects_that_say_they_are_like_tensors():
-    """As the variables of TensorFlow Probability that are transformed, and GPflow's parameters."""
+    """Like the transformed variables of TensorFlow Probability and the parameters of GPflow."""
 
     class Like:
         is_tensor_like = True

@@ -105,7 +105,7 @@ def test_ranks_only_and_names():
     assert tf.TensorSpec([2], name="x")._without_tensor_names() == tf.TensorSpec([2])
 
 
-def test_a_spec_that_cannot_be_hashed_says_so():
+def test_a_spec_that_cannot_be_hashed():
     class Odd(tf.TypeSpec):
         def _serialize(self):
             return ({1, 2},)
@@ -132,7 +132,7 @@ def test_serialisations_may_have_arrays_lists_and_dicts():
 # ---- nests ------------------------------------------------------------------------------------------
 
 
-def test_nests_take_composites_apart_only_when_asked():
+def test_nests_expand_composites_only_on_request():
     pair = Pair([1, 2], [True])
     assert tf.nest.flatten([pair, 3]) == [pair, 3]
     x, y, three = tf.nest.flatten([pair, 3], expand_composites=True)

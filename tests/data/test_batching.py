@@ -155,7 +155,7 @@ def test_windows_of_nests():
 
 
 def test_series_of_windows():
-    """How examples are cut out of a series."""
+    """Windows of a time series as examples."""
     ds = Dataset.range(10).window(5, shift=1, drop_remainder=True).flat_map(lambda w: w.batch(5))
     ds = ds.map(lambda w: (w[:-1], w[-1])).batch(4)
     x, y = next(iter(ds))
@@ -289,7 +289,7 @@ def test_sample_from_datasets():
 
 
 def test_batches_say_how_large_they_are():
-    """Packages ask a dataset for it, to know whether its elements are batches."""
+    """Packages use it to find out whether the elements of a dataset are batches."""
     data = tf.data.Dataset.range(5)
     assert data.batch(2)._batch_size == 2
     assert data.padded_batch(3)._batch_size == 3

@@ -159,10 +159,10 @@ def test_datasets_are_elements():
         Dataset.range(4).window(2).padded_batch(2)
 
 
-# ---- what is known before there are elements --------------------------------------------------------
+# ---- specs without elements -------------------------------------------------------------------------
 
 
-def test_specs_of_what_functions_make_of_sizes_that_are_not_known():
+def test_specs_of_results_of_unknown_size():
     lengths = Dataset.from_generator(lambda: iter([[1, 2], [3]]), output_signature=Spec([None], tf.int32))
     assert lengths.map(lambda x: x * 2).element_spec == Spec([None], tf.int32)
     assert lengths.map(lambda x: tf.reshape(x, [-1, 1])).element_spec == Spec([None, 1], tf.int32)
@@ -174,7 +174,7 @@ def test_specs_of_what_functions_make_of_sizes_that_are_not_known():
     assert grown.element_spec == Spec([None, 2])
 
 
-def test_specs_of_what_is_empty():
+def test_specs_of_empty_structures():
     nothing = Dataset.range(0)
     assert nothing.flat_map(lambda x: Dataset.range(x)).element_spec == Spec((), tf.int64)
     assert nothing.flat_map(lambda x: Dataset.from_tensors([1, 2])).element_spec == Spec((2,), tf.int32)

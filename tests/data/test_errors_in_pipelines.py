@@ -1,4 +1,4 @@
-"""Whoever catches an error of an element may ask for the next one. The expected values are TensorFlow 2.21's."""
+"""After an error in one element, the next one can be requested. The expected values are TensorFlow 2.21's."""
 
 import pytest
 

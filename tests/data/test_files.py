@@ -75,7 +75,7 @@ def test_fixed_length_records(tmp_path):
         list(tf.data.FixedLengthRecordDataset(str(file), 4, 2, 1))
 
 
-def test_text_is_what_it_looks_like_in_tensorflow():
+def test_repr_as_in_tensorflow():
     x = next(iter(Dataset.from_tensor_slices(["é"])))
     assert x.numpy() == "é".encode()
     assert x.dtype is tf.string
@@ -165,7 +165,7 @@ def test_a_broken_file_is_noticed(tmp_path):
     with pytest.raises(tf.errors.DataLossError, match="corrupted record at 0"):
         list(Dataset.load(str(tmp_path)))
     (tmp_path / "dataset.json").write_text('{"format": "gradtape elements 2", "element": 5, "files": {}}')
-    with pytest.raises(tf.errors.DataLossError, match="no saved dataset"):
+    with pytest.raises(tf.errors.DataLossError, match="not a dataset saved by gradtape"):
         Dataset.load(str(tmp_path))
     with pytest.raises(tf.errors.NotFoundError):
         Dataset.load(str(tmp_path / "none"))
@@ -227,7 +227,7 @@ def test_cache_of_different_lengths():
         assert [x.shape[0] for x in ds] == [0, 1, 2]
 
 
-def test_cache_keeps_an_order_and_what_was_computed():
+def test_cache_keeps_the_order_and_the_computed_values():
     ds = Dataset.range(20).shuffle(20).cache()
     assert values(ds) == values(ds)
     v = tf.Variable(1, dtype=tf.int64)
@@ -335,7 +335,7 @@ def test_padding_to_a_cardinality():
     assert len(ds) == 3
 
 
-def test_what_is_not_there_says_so():
+def test_missing_names():
     with pytest.raises(AttributeError, match="no data service"):
         tf.data.experimental.service  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):

@@ -201,7 +201,7 @@ def test_reduce_in_a_function():
     assert (s.numpy(), n.numpy()) == (21, 7.0)
 
 
-def test_shapes_that_are_not_known_are_traced_once(caplog):
+def test_unknown_shapes_are_traced_once(caplog):
     runs = []
 
     @tf.function

@@ -103,7 +103,7 @@ def test_a_loop_that_is_left_and_another_pass():
             break
     assert [int(x) for x in ds] == [0, 1, 2, 3, 4]
     assert begun == [0, 1]
-    iter(ds.repeat())  # the generator begins when an element is asked for
+    iter(ds.repeat())  # the generator starts when an element is requested
     assert begun == [0, 1]
 
 
@@ -124,7 +124,7 @@ def test_iterators_inside_generators():
     gc.collect()
 
 
-def test_variables_are_read_when_an_element_is_asked_for():
+def test_variables_are_read_when_an_element_is_requested():
     v = tf.Variable(1, dtype=tf.int64)
     found = []
     for x in Dataset.range(4).map(lambda x: x * v):
@@ -167,7 +167,7 @@ def test_a_lock_of_another_thread_does_not_reach_a_forked_process():
     thread.join()
 
 
-def test_a_restored_iterator_goes_on_in_the_same_order():
+def test_a_restored_iterator_continues_in_the_same_order():
     def make():
         return Dataset.range(20).shuffle(20).repeat(3).batch(4).prefetch(1)
 

@@ -1,4 +1,4 @@
-"""Functions over elements: traced once, random per element, vectorised over rows, eager where they must be."""
+"""Functions over elements: traced once, random per element, vectorised over rows, eager where necessary."""
 
 import collections
 import threading
@@ -52,7 +52,7 @@ def test_map_traces_once():
         (lambda x: Point(x, 1.0), Point(Spec((), tf.int64), Spec((), tf.float32))),
     ],
 )
-def test_what_functions_return(f, spec):
+def test_results_of_functions(f, spec):
     ds = Dataset.range(4).map(f)
     assert ds.element_spec == spec
     assert len(list(ds)) == len(list(by_element(Dataset.range(4)).map(f))) == 4
@@ -180,7 +180,8 @@ def test_random_numbers_with_a_global_seed_are_those_of_tensorflow():
     np.testing.assert_allclose(total, 2.1889281, rtol=1e-6)
     places = Dataset.range(3).map(lambda x: tf.random.shuffle(tf.range(5))[0])
     assert rounded(places) == [[2], [2], [2]]
-    np.testing.assert_allclose(tf.random.uniform([]), 0.16513085, rtol=1e-6)  # the program's, untouched
+    # The program's own sequence is unchanged.
+    np.testing.assert_allclose(tf.random.uniform([]), 0.16513085, rtol=1e-6)
 
 
 def test_random_numbers_of_datasets_made_per_element_are_those_of_tensorflow():
@@ -266,7 +267,7 @@ def test_python_functions():
     assert values(ds) == [1, 2, 3]
 
 
-def test_what_users_get_wrong():
+def test_common_mistakes():
     with pytest.raises(AttributeError, match="no attribute 'numpy'"):
         Dataset.range(3).map(lambda x: x.numpy())
     with pytest.raises(InvalidArgument, match="returned None"):
@@ -307,9 +308,9 @@ def test_parallel_calls_run_beside_each_other():
 
     def met(x):
         if x < 8:
-            time.sleep(0.001)  # worth a pool
+            time.sleep(0.001)  # long enough to use a pool
         else:
-            four.wait()  # nobody goes on before four are here
+            four.wait()  # four calls must run at once
         return x
 
     ds = Dataset.range(20).map(lambda x: tf.py_function(met, [x], tf.int64), num_parallel_calls=4)
@@ -411,7 +412,7 @@ def test_ignore_errors():
 
 
 def test_a_row_that_fails_fails_in_its_turn():
-    """Rows are computed together, but an element that is never asked for must not matter."""
+    """Rows are computed together, but an error in an element that is never requested must not be raised."""
     places = tf.constant(list(range(20)) + [99] + list(range(21, 40)))
     ds = Dataset.range(40).map(lambda x: tf.gather(tf.range(40), tf.gather(places, x)))
     it = iter(ds)
@@ -449,7 +450,7 @@ def test_rejection_resample():
         for _, x in ds.rejection_resample(lambda x: tf.cast(x, tf.int32), [0.5, 0.5], [0.9, 0.1], seed=2)
     ]
     assert 0.4 < np.mean(found) < 0.6
-    # As TensorFlow draws: elements as they are, and elements left in by their class, take turns.
+    # The order of TensorFlow: elements taken as they are alternate with those kept because of their class.
     first = [0, 0, 1, 0, 0, 0, 1, 0, 0, 1]
     assert found[:10] == first and (len(found), sum(found)) == (215, 113)
 

@@ -17,7 +17,7 @@ def numbers(ds):
 
 
 def by_element(ds):
-    """The same dataset, without its rows being known: elements go through the pipeline one by one."""
+    """The same dataset as a stream, whose elements go through the pipeline one by one."""
     return Dataset.from_generator(lambda: iter(ds), output_signature=ds.element_spec)
 
 
@@ -79,7 +79,7 @@ def test_long_shuffle_crosses_chunks():
     assert int((np.arange(1, 200001) * found).sum()) == 2390403251132255
 
 
-def test_the_native_loop_checks_what_it_is_given():
+def test_the_native_loop_checks_its_arguments():
     from gradtape._core import shuffle_indices
 
     numbers, buffer = np.arange(3), np.zeros(2, np.int64)
@@ -284,7 +284,7 @@ def test_a_generator_that_is_used_up_does_not_repeat_for_ever():
 
 
 def test_orders_of_later_iterations():
-    """A number of repetitions begins a pass too many, unless it is one step with a shuffle."""
+    """`repeat(count)` starts one pass too many, unless it is fused with a shuffle."""
     ds = Dataset.range(4).shuffle(4, seed=1).prefetch(1).repeat(2)
     assert [[int(x) for x in ds] for _ in range(2)] == [[0, 3, 1, 2, 2, 3, 1, 0], [0, 2, 1, 3, 2, 1, 0, 3]]
     ds = Dataset.range(4).shuffle(4, seed=1).repeat(2).repeat(2)

@@ -40,7 +40,7 @@ def first_waits(n=6):
     return lambda x: tf.py_function(wait, [x], tf.int64)
 
 
-def test_what_is_ready_first_comes_first_if_the_order_does_not_matter():
+def test_without_an_order_elements_come_as_they_are_ready():
     ds = Dataset.range(6).map(first_waits(), num_parallel_calls=2, deterministic=False)
     found = [int(x) for x in ds]
     assert found[-1] == 0 and sorted(found) == list(range(6))
@@ -49,7 +49,7 @@ def test_what_is_ready_first_comes_first_if_the_order_does_not_matter():
 def test_options_say_whether_the_order_matters():
     ds = Dataset.range(6).map(first_waits(), num_parallel_calls=2)
     assert [int(x) for x in ds.with_options(options(False))][-1] == 0
-    # What the map itself says counts more.
+    # The option of the map itself takes precedence.
     ds = Dataset.range(6).map(first_waits(3), num_parallel_calls=3, deterministic=True).take(3)
     assert [int(x) for x in ds.with_options(options(False))] == [0, 1, 2]
     ds = Dataset.range(6).map(first_waits(), num_parallel_calls=2, deterministic=False)
@@ -100,7 +100,7 @@ def test_they_do_not_run_too_far_ahead():
     assert len(threads()) == 3
 
 
-def test_interleaves_give_what_is_ready_first():
+def test_interleaves_without_an_order():
     go = threading.Event()
 
     def numbers(k):

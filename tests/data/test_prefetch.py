@@ -164,7 +164,7 @@ def test_errors_come_in_their_turn_and_others_after_them():
 
 
 @pytest.mark.parametrize("seconds", [1e-6, 1e-3])
-def test_what_only_computes_needs_a_thread_if_it_is_slow(seconds, monkeypatch):
+def test_pure_computations_get_a_thread_only_if_they_are_slow(seconds, monkeypatch):
     clock = itertools.count()
     monkeypatch.setattr(prefetch, "perf_counter", lambda: next(clock) * seconds)
     it = iter(Dataset.range(1000).map(lambda x: x * 2).batch(8).prefetch(2))
@@ -288,7 +288,7 @@ def test_interrupts_reach_the_consumer():
         "    next(it)\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted', flush=True)\n"
-        "    os._exit(0)\n"  # how Python ends meanwhile is the test before this one
+        "    os._exit(0)\n"  # the test before this one covers the end of Python
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("interrupted\n", "")

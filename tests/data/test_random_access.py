@@ -77,7 +77,7 @@ def test_datasets_in_a_fixed_order():
         lambda ds: ds.filter(lambda x: x > 0).shuffle(3),
     ],
 )
-def test_what_only_comes_one_after_the_other_has_no_numbers(step):
+def test_streams_have_no_random_access(step):
     with pytest.raises((tf.errors.UnimplementedError, tf.errors.FailedPreconditionError)):
         tf.data.experimental.at(step(Dataset.range(5)), 1)
 

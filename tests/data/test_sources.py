@@ -1,4 +1,4 @@
-"""Where elements come from: tensors, rows, ranges, generators; what they look like."""
+"""Sources of elements: tensors, rows, ranges, generators; and their specs."""
 
 import collections
 
@@ -310,7 +310,7 @@ def test_from_list():
         tf.data.experimental.from_list([(1, 2), 3])
 
 
-def test_generators_go_on_after_what_is_refused():
+def test_generators_continue_after_an_invalid_element():
     it = iter(Dataset.from_generator(lambda: iter([1, "x", 2, [3], 4]), output_signature=Spec((), tf.int64)))
     found = []
     for _ in range(5):

@@ -43,7 +43,7 @@ def test_missing_name_without_words(tmp_path):
     one(tmp_path, "tf.math.no_such_thing(1.0)\n", 1, "missing", "gradtape has no tf.math.no_such_thing.")
 
 
-def test_names_that_are_there(tmp_path):
+def test_names_that_exist(tmp_path):
     program = """
 x = tf.Variable(1.0, dtype=tf.float32)
 print(tf.math.log(x), tf.nn.relu(x), tf.float32.name, tf.linalg.matmul, tf.data.Dataset.from_tensor_slices, tf.__version__)
@@ -149,7 +149,7 @@ tape.gradient(y, a)
     assert findings(tmp_path, program) == []
 
 
-def test_tape_asked_twice(tmp_path):
+def test_gradient_twice(tmp_path):
     program = """x = tf.Variable(2.0)
 with tf.GradientTape() as tape:
     y = x * x
@@ -161,7 +161,7 @@ b = tape.gradient(z, x)
     assert findings(tmp_path, program.replace("Tape()", "Tape(persistent=True)")) == []
 
 
-def test_tape_asked_in_a_loop(tmp_path):
+def test_gradient_in_a_loop(tmp_path):
     program = """x = tf.Variable(2.0)
 with tf.GradientTape() as tape:
     y = x * x
@@ -171,7 +171,7 @@ for i in range(3):
     one(tmp_path, program, 5, "none", "used up")
 
 
-def test_tape_asked_in_one_of_two_branches(tmp_path):
+def test_gradient_in_one_of_two_branches(tmp_path):
     program = """
 def step(x, clip):
     with tf.GradientTape() as tape:
@@ -332,7 +332,7 @@ def test_info():
 
 
 def test_values_that_do_not_come_back(tmp_path):
-    """Actions that are drawn, numbers that are stored, averages that are tracked: their gradients are never requested."""
+    """Sampled actions, stored numbers, moving averages: nobody requests their gradients."""
     program = """
 ema = tf.Variable(0.0, trainable=False)
 def run(env, policy, x, losses):
@@ -433,7 +433,7 @@ def test_packages_that_are_imported(tmp_path):
     assert "under the alias" in report.findings[0].text and "compiled code" in report.findings[1].text
 
 
-def test_internal_modules_that_are_there(tmp_path):
+def test_internal_modules_that_exist(tmp_path):
     program = (
         "from tensorflow.python.util import nest\nfrom tensorflow.python.framework.ops import convert_to_tensor\n"
         "from tensorflow.python.framework.ops import no_such_name\nimport tensorflow.python.grappler.item\n"

@@ -44,7 +44,7 @@ def test_boxes_and_edges():
     assert svg.count('class="edge"') == 5
 
 
-def test_only_what_leads_to_the_target():
+def test_only_records_that_lead_to_the_target():
     tape, loss, other, w = recorded()
     svg = tape.draw(loss)
     assert not any("exp" in text for same in boxes(svg).values() for _, text in same)
@@ -53,18 +53,20 @@ def test_only_what_leads_to_the_target():
     assert tape.gradient(loss, w) is not None  # the tape is not used up
 
 
-def test_what_a_box_tells():
+def test_the_text_of_a_box():
     with tf.debug.lines():
         w = tf.Variable([1.0, -3.0], name="weights")
         with tf.GradientTape() as tape:
             y = tf.reduce_sum(tf.exp(w))  # this line
         svg = tape.draw(y)
-    told = next(t.text for t in ET.fromstring(svg).iter(SVG + "title") if t.text.startswith("operation: exp"))
-    assert "values: 0.0497871 to 2.71828, mean 1.38403" in told
-    assert "gradient: norm 1.41421" in told
-    assert "source: y = tf.reduce_sum(tf.exp(w))  # this line" in told
-    assert "test_draw.py:" in told
-    assert "keeps: 64 B in 1 value" in told
+    title = next(
+        t.text for t in ET.fromstring(svg).iter(SVG + "title") if t.text.startswith("operation: exp")
+    )
+    assert "values: 0.0497871 to 2.71828, mean 1.38403" in title
+    assert "gradient: norm 1.41421" in title
+    assert "source: y = tf.reduce_sum(tf.exp(w))  # this line" in title
+    assert "test_draw.py:" in title
+    assert "keeps: 64 B in 1 value" in title
 
 
 def test_bad_values_are_marked():
@@ -222,15 +224,15 @@ def test_hover_click_zoom_drag_and_search(tmp_path):
     page = tmp_path / "tape.html"
     page.write_text(page.read_text().replace("</body>", _HAND.replace("NUMBER", str(number)) + "</body>"))
     done = chromium(f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()).stdout.decode()
-    told = re.search("<title>(.*?)</title>", done)[1].split(",")
-    hovered, left, clicked, up, down, faded, *places, after, found = told
+    results = re.search("<title>(.*?)</title>", done)[1].split(",")
+    hovered, left, clicked, up, down, faded, *places, after, found = results
     (_, _, before), (x, _, zoomed), (dragged, _, _) = (map(float, places[i : i + 3]) for i in (0, 3, 6))
     assert (hovered, left) == ("matmul", "4 operations 2 sources")
-    # The kernel and x lead to it, tanh and sum follow; exp and the edge to it are not on the way.
+    # The kernel and x lead to it, tanh and sum follow it; exp and its edge are not on these paths.
     assert (clicked, up, down, faded) == ("matmul", "2", "2", "2")
     assert zoomed > 1.5 * before
     assert dragged - x == pytest.approx(30)
-    assert (after, found) == ("matmul", "1")  # a drag is no click
+    assert (after, found) == ("matmul", "1")  # a drag does not count as a click
 
 
 def test_screenshot_shows_boxes(tmp_path):

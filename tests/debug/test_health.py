@@ -134,7 +134,7 @@ def test_plot(tmp_path):
 
 @pytest.mark.parametrize("made", [lambda: tf.optimizers.Adam(0.1), lambda: tf.keras.optimizers.Adam(0.1)])
 def test_updates_of_an_optimizer_beside_the_weights(made):
-    """The step is tried, and nothing has changed afterwards."""
+    """The step is tried, and undone."""
     w, unused = tf.Variable([3.0, 4.0], name="w"), tf.Variable(1.0, name="unused")
     optimizer = made()
     for _ in range(2):

@@ -20,11 +20,11 @@ def test_kept_by_op():
     assert memory.by_op["add"].bytes == memory.by_op["sum"].bytes == 0
     assert memory.records == 3
     assert next(iter(memory.by_op)) == "exp"  # the largest first
-    assert tape.gradient(z, x) is not None  # looking does no harm
+    assert tape.gradient(z, x) is not None  # the tape can still be used
     assert tape.memory().total == 0
 
 
-def test_total_is_what_the_counters_say(counted_memory):
+def test_total_agrees_with_the_counters(counted_memory):
     x = tf.constant(1.0) * ones(64)
     with tf.GradientTape() as tape:
         tape.watch(x)

@@ -1,4 +1,4 @@
-"""What notebooks show: well-formed HTML that says what the text says, and nothing imported before it is requested."""
+"""What notebooks show: well-formed HTML with the same content as the text; nothing is imported before it is needed."""
 
 import copy
 import pickle
@@ -68,7 +68,7 @@ def test_large_tensor_is_cut_and_summed_up():
     assert "..." in html.text and len(html.text) < 2000
 
 
-def test_what_is_not_finite_is_said():
+def test_nan_and_infinities_are_counted():
     html = shown(tf.constant([1.0, np.nan, np.inf, -np.inf]))
     assert html.bad == "1 NaN, 2 infinite"
     assert shown(tf.constant([1.0, 2.0])).bad == ""
@@ -166,7 +166,7 @@ def test_concrete_function():
     assert "0x" not in str(f)
 
 
-# ---- tapes, and what is found out about them --------------------------------------------------------------
+# ---- tapes and reports about them -------------------------------------------------------------------------
 
 
 def recorded(steps=1):
@@ -205,7 +205,7 @@ def test_drawing_is_text_and_a_picture():
     assert repr(drawing).startswith("<drawing of 4 operations, 1 source;")
     html = drawing._repr_html_()
     Shown(html)
-    assert not re.search("https?://|<link|@import|url\\(", html)  # it asks for nothing
+    assert not re.search("https?://|<link|@import|url\\(", html)  # it loads nothing from elsewhere
     assert 'id="' not in html  # a notebook has many drawings
     for same in (copy.copy(drawing), pickle.loads(pickle.dumps(drawing))):
         assert same == drawing and repr(same) == repr(drawing)
@@ -223,7 +223,7 @@ def words(text):
     return re.sub(r"\s+", "", text)
 
 
-def test_tables_say_what_the_text_says():
+def test_tables_have_the_content_of_the_text():
     tape, loss, w = recorded()
     unused = tf.Variable(1.0, name="unused")
     f = tf.function(lambda x: tf.tanh(x) * 2.0 + 1.0)

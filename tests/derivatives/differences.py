@@ -45,7 +45,7 @@ def differences(f, x, step=STEP):
 
 @contextlib.contextmanager
 def mode(name):
-    """Jacobians in forward or reverse mode, whatever is cheaper; "cheapest" changes nothing."""
+    """Computes Jacobians in the given mode, even if the other is cheaper; "cheapest" changes nothing."""
     before = implementation._forward_is_cheaper
 
     def forced(pull, y, sources):
@@ -64,7 +64,7 @@ def mode(name):
 
 @contextlib.contextmanager
 def memory(size):
-    """Jacobians that may use so many bytes at a time."""
+    """Limits the memory of Jacobians to so many bytes at a time."""
     before = tf.config.jacobian_memory
     tf.config.jacobian_memory = size
     try:
@@ -75,7 +75,7 @@ def memory(size):
 
 @contextlib.contextmanager
 def compiling(setting):
-    """Backward passes are compiled when they are seen again (True), or never (False)."""
+    """Compiles backward passes when they are repeated (True), or never (False)."""
     before = _core.is_compiling()
     _core.set_compile(setting)
     _core.clear_compiled()

@@ -1,7 +1,7 @@
 """TensorFlow's names in double precision: a library in which every float32 is a float64.
 
-Programs are written for float32. Central differences want more digits, so they are given this
-library instead: constants, variables and everything that is made from nothing come in float64.
+Programs are written for float32. Central differences need more digits, so programs get this library instead:
+constants, variables and all other new tensors are float64.
 """
 
 import numpy as np
@@ -61,7 +61,7 @@ class Double:
         return v
 
     def stop_gradient(self, x, name=None):
-        """As it is; but while values are held, what it was the first time: it does not move with `x`."""
+        """Works as usual; but while values are held, returns the first value, so that it does not vary with `x`."""
         if self.held is None:
             x = self._tf.stop_gradient(x)
             self.stopped.append(x)
@@ -81,6 +81,6 @@ class Double:
         return self._tf.custom_gradient(inside)
 
     def hold(self, stopped):
-        """Gives `stop_gradient` the values it had; None lets go."""
+        """Makes `stop_gradient` return these values; None ends that."""
         self.held = None if stopped is None else iter(stopped)
         self.stopped = []

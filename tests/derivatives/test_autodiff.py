@@ -58,7 +58,7 @@ def test_jvp():
 def test_vjp():
     y, pull = autodiff.vjp(f, X)
     np.testing.assert_allclose(y, f(X))
-    for _ in range(3):  # as often as one likes
+    for _ in range(3):  # any number of times
         np.testing.assert_allclose(pull(T), T.numpy() @ J, rtol=1e-7)
     np.testing.assert_allclose(pull(tf.ones([3], tf.float64)), J.sum(0), rtol=1e-7)
     inside = tf.function(lambda x, t: autodiff.vjp(f, x)[1](t))
@@ -218,7 +218,7 @@ def test_variables_of_a_function_without_arguments():
         autodiff.jacobian(g, X)
 
 
-def test_only_what_is_asked_for_is_watched():
+def test_only_the_sources_are_watched():
     v = tf.Variable(2.0)
     y, pull = autodiff.vjp(lambda x: x * v, tf.constant(3.0))
     assert pull(tf.constant(1.0)) == 2.0
@@ -387,7 +387,7 @@ def test_per_example_gradients_by_tensors_and_nests_of_examples():
 
 
 def test_per_example_gradients_of_second_order():
-    """Their squared norms, differentiated: what gradient-norm penalties per example need."""
+    """Derivatives of their squared norms, as needed for gradient-norm penalties per example."""
     w = tf.Variable(rng.normal(size=3))
     x = tf.constant(rng.normal(size=(4, 3)))
 

@@ -1,4 +1,4 @@
-"""The test of the tester: mistakes in rules of batching and of derivatives that the contract must find."""
+"""Tests of the contract itself: it must find wrong batching and derivative rules."""
 
 import contextlib
 
@@ -13,7 +13,7 @@ from gradtape._src.ops.table import FLOAT, TABLE, opaque
 
 @pytest.fixture
 def table():
-    """The table, which afterwards is as before."""
+    """The op table, restored after the test."""
     before = dict(TABLE)
     yield TABLE
     TABLE.clear()

@@ -1,4 +1,4 @@
-"""ForwardAccumulator through everything a program may contain, against the Jacobian's product.
+"""ForwardAccumulator through everything a program may contain, compared with products with the Jacobian.
 TensorFlow's behaviour is tested in `tests/semantics/test_forward.py`."""
 
 import gc
@@ -141,7 +141,7 @@ def test_one_accumulator_inside_another_with_other_primals():
 
 
 def test_tangents_that_depend_on_the_primals():
-    """d/dt of x'(t) where the tangent itself moves: the outer derivative sees it."""
+    """The tangent of the inner accumulator depends on x, which the outer derivative takes into account."""
     x = double(2.0)
     one = tf.constant(1.0, tf.float64)
     with Accumulator(x, one) as outer:
@@ -152,7 +152,7 @@ def test_tangents_that_depend_on_the_primals():
 
 
 def test_gradients_by_the_tangent():
-    """Jacobian times vector is linear in the vector, and its gradient the product from the left."""
+    """A JVP is linear in the tangent, and its gradient with respect to the tangent is a VJP."""
     with tf.GradientTape() as tape:
         tape.watch(T)
         dy = jvp(lambda x: tf.sin(x) * tf.reduce_sum(x))
@@ -272,7 +272,7 @@ def test_sparse_tangents():
     np.testing.assert_allclose(acc.jvp(y), 2 * table.numpy() * [[0], [1], [0]])
 
 
-# ---- what may go wrong --------------------------------------------------------------------------
+# ---- errors -------------------------------------------------------------------------------------
 
 
 def test_words_of_errors():

@@ -1,4 +1,4 @@
-"""Implicit differentiation: roots and minimisers of solvers that no tape has seen."""
+"""Implicit differentiation: roots and minimisers found by solvers that no tape recorded."""
 
 import numpy as np
 import pytest

@@ -312,7 +312,7 @@ def test_a_non_persistent_tape_is_used_up():
 
 
 @pytest.mark.parametrize("setting", [True, False])
-def test_a_non_persistent_tape_gives_back_what_it_kept(setting, counted_memory):
+def test_a_non_persistent_tape_frees_its_residuals(setting, counted_memory):
     def freed():
         with tf.GradientTape() as tape:
             x = tf.ones([1000])
@@ -326,7 +326,7 @@ def test_a_non_persistent_tape_gives_back_what_it_kept(setting, counted_memory):
         assert [freed() for _ in range(4)][-1] >= 4000  # exp(x)
 
 
-def test_a_persistent_tape_can_be_asked_again_for_anything():
+def test_a_persistent_tape_gives_gradients_after_jacobians():
     x = double(1.0, 2.0)
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -355,7 +355,7 @@ def test_wrong_options():
         y = x * x
     with pytest.raises(ValueError, match="Unknown value for unconnected_gradients: 'both'"):
         tape.jacobian(y, x, unconnected_gradients="both")
-    np.testing.assert_array_equal(tape.jacobian(y, x), 2.0)  # the tape is not used up by the mistake
+    np.testing.assert_array_equal(tape.jacobian(y, x), 2.0)  # the failed call has not used up the tape
 
 
 def test_wrong_sources():

@@ -274,7 +274,7 @@ def test_custom_gradients(f, times):
 @pytest.mark.parametrize("f", [cube, cube_that_looks])
 @pytest.mark.parametrize("setting", [True, False])
 def test_second_order_beside_custom_gradients(f, setting):
-    """Values that the gradients of other ops keep have derivatives, too."""
+    """Results that other ops save as residuals are differentiated too."""
 
     def g(x):
         return tf.sin(f(x)) * tf.exp(x) * tf.reduce_sum(x)
@@ -447,7 +447,7 @@ LINEAR = {
 @pytest.mark.parametrize("name", NOT_LINEAR)
 @pytest.mark.parametrize("n", [3, 12, 0])
 def test_gradients_that_are_not_linear(name, n):
-    """Each row is what the user's gradient makes of a unit cotangent, whatever the shapes."""
+    """Each row is the user's gradient for a unit cotangent, for all shapes."""
 
     @tf.custom_gradient
     def f(x):

@@ -2,8 +2,8 @@
 
 Of an objective: the derivative of its loss, and the Hessian, as the Jacobian of the gradient. Of
 a program: the Jacobian of each function that runs under its tapes, with respect to arguments and variables, at
-the place where it is called first. In eager mode at first sight and compiled, in forward and
-reverse mode, and inside `tf.function`.
+the point where it is first called. In eager mode, by rules and compiled, in forward and reverse mode,
+and inside `tf.function`.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ from .corpora import CORPUS
 from .differences import columns, compiling, mode
 from .double import Double, widened
 
-MOST_PLACES = 3  # elements of a source that are moved
-MOST_ROWS = 400  # elements of a result of which a Jacobian is made
+MOST_PLACES = 3  # elements of a source that are varied
+MOST_ROWS = 400  # elements of a result whose Jacobian is computed
 LIMIT = 2e-6
 EXACT = 1e-9
 
@@ -59,7 +59,7 @@ class Function:
     def jacobians(self, args=None):
         """For each result its Jacobians with respect to all sources."""
         args = self.args if args is None else args
-        # Tensors among the sources are arguments; in a trace others stand for them.
+        # Tensors among the sources are arguments; in a trace they are replaced by symbols.
         now = {id(a): b for a, b in zip(self.args, args, strict=True)}
         sources = [now.get(id(s), s) for s in self.sources]
         with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
@@ -142,7 +142,7 @@ def check_tangents(function, jacobians):
 
 
 def check_batches(function, jacobians):
-    """Where each row of a result depends on the same row of an argument, `batch_jacobian` is that."""
+    """If each row of a result depends only on that row of an argument, `batch_jacobian` gives these blocks."""
     for i, x in enumerate(function.sources):
         if not isinstance(x, tf.Tensor) or x.ndim < 2:
             continue

@@ -78,7 +78,7 @@ def test_ten_thousand_dimensions_in_three_passes(monkeypatch):
 
 
 def test_the_pattern_follows_the_indices():
-    """The structure of the pass is the same, the indices in it are not."""
+    """The pass has the same structure, but other indices."""
     x = tf.constant([1.0, 2.0, 3.0])
 
     def f(at):

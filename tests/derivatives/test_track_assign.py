@@ -23,11 +23,11 @@ def test_with_it_the_value_comes_from_where_it_came_from():
         z.assign(x * x)
         y = z * 2
     assert float(tape.gradient(y, x)) == 12
-    assert tape.gradient(y, z) is None  # what z held at the beginning does not matter
+    assert tape.gradient(y, z) is None  # the initial value of z is overwritten
     assert float(z) == 9
 
 
-def test_a_variable_is_what_it_was_at_the_beginning():
+def test_a_variable_as_source_has_its_initial_value():
     z = tf.Variable(3.0)
     with tf.GradientTape(track_assign=True) as tape:
         z.assign(z * z)

@@ -49,7 +49,7 @@ def check(fn, elems, rtol=1e-12):
             np.testing.assert_allclose(g.numpy(), e, rtol=rtol, atol=1e-13)
 
 
-# ---- what it computes ---------------------------------------------------------------------------
+# ---- values -------------------------------------------------------------------------------------
 
 FUNCTIONS = {
     "elementwise": lambda x: tf.sin(x) * 2.0,
@@ -178,7 +178,7 @@ def test_tables():
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients(name):
-    """Through the map as through the loop, with respect to the rows and to what they share."""
+    """Gradients with respect to the rows and to shared values, as those of a loop."""
 
     def total(map_, x, w):
         global W
@@ -272,7 +272,7 @@ def test_nested_three_deep():
 
 
 def test_nested_with_ops_that_have_no_rule():
-    """Rows of rows: what runs as a loop runs as one loop over both axes."""
+    """Nested maps: an op that runs as a loop runs as one loop over both axes."""
     elems = tf.constant(rng.normal(size=(2, 3, 4)))
     seq = tf.constant(np.sort(rng.normal(size=5)))
 
@@ -486,7 +486,7 @@ def test_the_seed_decides():
     np.testing.assert_array_equal(run(), run())
 
 
-# ---- what cannot be vectorised ------------------------------------------------------------------
+# ---- fallbacks ----------------------------------------------------------------------------------
 
 
 def test_functions_that_look_at_values():

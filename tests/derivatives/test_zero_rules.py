@@ -29,7 +29,7 @@ def _x():
 
 
 @pytest.mark.parametrize("f", ZEROS.values(), ids=ZEROS)
-@pytest.mark.parametrize("again", range(3))  # the third time tapes run what they compiled
+@pytest.mark.parametrize("again", range(3))  # the third time the compiled pass runs
 def test_second_and_third_derivatives_are_zeros(f, again):
     x = _x()
     with tf.GradientTape() as outermost:
@@ -93,7 +93,7 @@ def _penalty(through_function):
 def test_gradient_penalty(through_function):
     for _ in range(3):
         gw, gb, gv, _ = _penalty(through_function)
-        # Both units are alive in the first row, the second alone in the other.
+        # In the first row both units are active, in the other only the second.
         np.testing.assert_allclose(gw.numpy(), [[-4.0, -30.0], [13.0, 75.0]])
         np.testing.assert_array_equal(gb.numpy(), [0.0, 0.0])
         assert gv.shape == [2, 1] and np.all(gv.numpy() != 0)
@@ -103,7 +103,7 @@ def test_a_source_that_is_not_connected_stays_none():
     assert _penalty(False)[3] is None
 
 
-def test_what_stops_gradients_stops_zeros():
+def test_stop_gradient_stops_zeros_too():
     x = _x()
     with tf.GradientTape() as outer:
         outer.watch(x)

@@ -28,14 +28,14 @@ class Worker(NamedTuple):
 
     @property
     def result(self):
-        """What it printed behind the word RESULT, on a line of its own."""
+        """The JSON that it printed after the word RESULT."""
         lines = [line[6:] for line in self.out.splitlines() if line.startswith("RESULT")]
         assert lines, f"status {self.status}\n{self.out}\n{self.err}"
         return json.loads(lines[-1])
 
 
 def need(carrier):
-    """Skips a test where what carries values between processes is not installed."""
+    """Skips a test if the library that carries values between processes is not installed."""
     if carrier == "jax":
         pytest.importorskip("jax", reason='pip install "gradtape[xla]"')
     else:
@@ -45,7 +45,7 @@ def need(carrier):
 
 
 def environment(**more):
-    """That of this process, without what describes a cluster; one thread each."""
+    """The environment of this process, without a description of a cluster, and with one thread."""
     gone = ("TF_CONFIG", "SLURM_", "OMPI_", "PMI_", "GRADTAPE_COLLECTIVE")
     env = {k: v for k, v in os.environ.items() if not k.startswith(gone)}
     return env | {"GRADTAPE_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"} | {k: str(v) for k, v in more.items()}
@@ -91,7 +91,7 @@ def run(program, n, *arguments, **more):
 
 
 def run_by_mpi(program, n, *arguments, **more):
-    """The same with mpirun. Each process writes to a file: what mpirun puts together may be torn in the middle of a line."""
+    """The same with mpirun. Each process writes to a file, because mpirun may mix their lines."""
     python = [sys.executable, str(PROGRAMS / program), *map(str, arguments)]
     to_file = ["sh", "-c", 'exec "$@" > "$OUTPUTS/$OMPI_COMM_WORLD_RANK"', "sh"]
     with tempfile.TemporaryDirectory() as folder:

@@ -32,7 +32,7 @@ def one():
 
 def test_eight_devices_train_as_one(one):
     eight = trained(8, "xla")
-    assert eight["devices"] == 8  # each has the variables
+    assert eight["devices"] == 8  # each has a copy of the variables
     np.testing.assert_allclose(eight["losses"], one["losses"], rtol=1e-5)
     np.testing.assert_allclose(eight["bias"], one["bias"], atol=1e-5)
     assert eight["right"] == one["right"]
@@ -85,7 +85,7 @@ def test_tensorflow_agrees_with_replicas_on_devices():
 
 @pytest.mark.parametrize("name", ["distributed_custom_loop", "distributed_keras"])
 def test_examples_learn_the_same_in_all_strategies(name):
-    """Losses of one replica and of two, whose variables are wherever the strategy says."""
+    """Losses of one replica and of two, whose variables are where the strategy places them."""
     if "keras" in name and importlib.util.find_spec("keras") is None:
         pytest.skip("Keras is an extra")
     code = f"import json, {name}; print(json.dumps([float(x) for x in {name}.main(True, ['OPTION'])]))"

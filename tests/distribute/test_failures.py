@@ -10,7 +10,7 @@ from gradtape.distribute.launch import free_addresses
 
 from . import processes
 
-# Long enough for a busy machine, where the time itself is not what a test waits for.
+# Long enough for a busy machine; no test waits for this limit.
 PATIENT = {"GRADTAPE_COLLECTIVE_TIMEOUT": 60}
 SHORT = {"GRADTAPE_COLLECTIVE_TIMEOUT": 4}
 
@@ -28,9 +28,7 @@ def survivors(mode, who, n=3, **more):
     try:
         workers = processes.finish(others)
         for w in workers:
-            assert w.status == 1, (
-                f"status {w.status}\n{w.out}\n{w.err}"
-            )  # not SIGABRT, and nobody had to end it
+            assert w.status == 1, f"status {w.status}\n{w.out}\n{w.err}"  # not SIGABRT, and it was not killed
             assert f"worker {who} ({addresses[who]})" in w.result["said"]
             assert w.result["saved"] == w.result["saved"]  # variables can be read, and saved
         return workers
@@ -49,7 +47,7 @@ def test_a_worker_that_is_killed(who):
 
 @pytest.mark.parametrize("who", [0, 1])
 def test_a_worker_that_is_killed_while_all_meet(who):
-    """JAX itself would end the others by SIGABRT if worker 0 goes away while they find each other."""
+    """JAX itself would abort the others if worker 0 exits while they connect."""
     addresses = free_addresses(3)
     workers = processes.finish(processes.start("meeting.py", 3, who, addresses=addresses, **PATIENT))
     assert [w.status for w in workers] == [-9 if r == who else 1 for r in range(3)], [w.err for w in workers]
@@ -61,16 +59,20 @@ def test_a_worker_that_is_killed_while_all_meet(who):
 
 @pytest.mark.parametrize("who", [0, 1])
 def test_a_worker_that_stops(who):
-    """The process exists, its connections are open, but it sends nothing."""
+    """The process exists, its connections are open, but it sends nothing.
+
+    Reports and exchanges have the same timeout: on a busy machine the exchange may notice it first.
+    """
+    noticed = ("has not reported", "does not answer", "has not joined")
     for w in survivors("stops", who, n=2, **SHORT):
         assert w.result["kind"] in ("UnavailableError", "DeadlineExceededError")
-        assert "no sign of life" in w.result["said"] or "does not answer" in w.result["said"]
+        assert any(text in w.result["said"] for text in noticed)
 
 
 def test_a_worker_that_does_something_else_for_too_long():
     for w in survivors("sleeps", 1, **SHORT):
         assert w.result["kind"] == "DeadlineExceededError"
-        assert "after 4 s worker 1" in w.result["said"] and "has not come" in w.result["said"]
+        assert "after 4 s worker 1" in w.result["said"] and "has not joined" in w.result["said"]
 
 
 @pytest.mark.parametrize("mode", ["leaves", "fails"])
@@ -89,7 +91,7 @@ def test_workers_that_exchange_different_things():
         assert "worker 1: all_reduce float32[3] (" in w.result["said"]
 
 
-def test_an_exchange_that_is_interrupted_and_strangers_who_call():
+def test_an_interrupted_exchange_and_connections_of_other_programs():
     first, _ = processes.run("interrupted.py", 2, **PATIENT)
     assert first["first"][0] == "KeyboardInterrupt"
     assert first["second"][0] == "AbortedError" and "start all workers again" in first["second"][1]
@@ -126,10 +128,10 @@ def test_two_workers_with_one_index():
     assert [w.status for w in workers] == [1, 1, 1]
     refused = [w for w in workers if "there are two workers with index 1" in w.err]
     assert len(refused) == 1
-    assert f"worker 2 ({addresses[2]}) has not come" in workers[0].err
+    assert f"worker 2 ({addresses[2]}) has not connected" in workers[0].err
 
 
-def test_a_loop_goes_on_from_its_last_checkpoint_with_the_same_losses(tmp_path):
+def test_a_loop_continues_from_its_last_checkpoint_with_the_same_losses(tmp_path):
     whole = losses(processes.start("resumed_loop.py", 2, tmp_path / "whole", **PATIENT), [0, 0])
     assert sorted(whole) == list(range(18))
     first = losses(processes.start("resumed_loop.py", 2, tmp_path / "cut", 0, 10, **PATIENT), [-9, 1])
@@ -138,7 +140,7 @@ def test_a_loop_goes_on_from_its_last_checkpoint_with_the_same_losses(tmp_path):
     assert {**first, **second} == whole
 
 
-def test_fit_goes_on_from_its_backup_with_the_same_losses_and_the_chief_writes_the_files(tmp_path):
+def test_fit_continues_from_its_backup_and_the_chief_writes_the_files(tmp_path):
     (tmp_path / "whole").mkdir()
     (tmp_path / "cut").mkdir()
     whole = losses(processes.start("resumed_keras.py", 2, tmp_path / "whole", **PATIENT), [0, 0])

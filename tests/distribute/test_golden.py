@@ -35,9 +35,9 @@ def differences(monkeypatch, two):
         sys.modules.pop(name, None)
 
 
-# What differs, and why: the first words of each difference.
+# Known differences, with reasons: the beginning of each message.
 KNOWN = {
-    # Where TensorFlow lets the copies of a variable drift apart, an error says so, and nothing is changed.
+    # Where copies of a variable could become different, which TensorFlow allows, an error is raised.
     "p1_variables": (".assign without aggregation", ".what each replica reads then"),
     # Each replica of TensorFlow keeps moving averages of its own, and shows the first one's; here they are averaged.
     "p11_keras_batch_norm": (".evaluate", ".predict", ".weights[4]", ".weights[5]"),

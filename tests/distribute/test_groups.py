@@ -20,7 +20,7 @@ TWO = {"worker": ["a:1", "b:1"]}
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch):
-    """Nothing describes a cluster."""
+    """Removes everything that describes a cluster."""
     for name in (
         "TF_CONFIG",
         "OMPI_COMM_WORLD_SIZE",
@@ -65,7 +65,7 @@ def test_one_process_is_enough(monkeypatch):
         ),
     ],
 )
-def test_a_tf_config_that_is_none(monkeypatch, text, said):
+def test_an_invalid_tf_config(monkeypatch, text, said):
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(ValueError, match=said):
         D.MultiWorkerMirroredStrategy()
@@ -185,10 +185,10 @@ def test_neither_jax_nor_mpi_is_imported_before_a_group_is_made():
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_worker_0_hears_last_that_another_one_is_gone():
-    """Its process may exit on the news; the others, which get the news from it, would report it as the dead one."""
-    (only,) = processes.finish(processes.start("told.py", 1))
-    assert only.result == {"told": [2, 0], "lost": [[1], [1]]}
+def test_worker_0_is_notified_last_of_a_lost_worker():
+    """Worker 0 tells the others first: its process may exit as soon as it knows, and they would report it as dead."""
+    (only,) = processes.finish(processes.start("lost_order.py", 1))
+    assert only.result == {"order": [2, 0], "lost": [[1], [1]]}
 
 
 @pytest.mark.parametrize(("carrier", "n"), [("jax", 2), ("mpi", 3)])

@@ -10,7 +10,7 @@ from gradtape._src.control.collective import all_gather, all_reduce, broadcast
 
 
 class Threads:
-    """A group of threads that hand each other tensors: the smallest thing with a group's interface."""
+    """A group of threads that exchange tensors: a minimal class with the interface of a group."""
 
     def __init__(self, size):
         self.size, self._local = size, threading.local()
@@ -102,7 +102,7 @@ def test_gather_and_broadcast(group, mode):
 
 
 def losses(group, x, rank):
-    """Something of each collective, with weights of its own in each replica."""
+    """A result of each collective, with different weights in each replica."""
     (total,) = all_reduce(group, [x * x])
     (mean,) = all_reduce(group, [tf.sin(x)], mean=True)
     (rows,) = all_gather(group, [x**3], 0)
@@ -116,7 +116,7 @@ def losses(group, x, rank):
 
 
 def whole(xs):
-    """The same without a group, on the values of all replicas: what its gradient should be."""
+    """The same without a group, on the values of all replicas: the reference for gradients."""
     n = len(xs)
     total, mean = tf.add_n([x * x for x in xs]), tf.add_n([tf.sin(x) for x in xs]) / n
     rows, first = tf.concat([x**3 for x in xs], 0), tf.exp(xs[0])
@@ -147,7 +147,7 @@ def referee(n):
 
 @pytest.mark.parametrize("where", ["eager", "inside", "outside", "both"])
 def test_gradients_of_both_orders(group, where):
-    """Each replica differentiates its own loss; what it gets is the gradient of the sum of all losses."""
+    """Each replica differentiates its own loss and gets the gradient of the sum of all losses."""
 
     def loss(x, rank):
         return losses(group, x, rank)
@@ -169,7 +169,7 @@ def test_gradients_of_both_orders(group, where):
     def replica(rank):
         got = [
             step(given(float(rank)), tf.constant(float(rank))) for _ in range(3)
-        ]  # passes compile at the second
+        ]  # passes are compiled the second time
         return [[t.numpy() for t in pair] for pair in got]
 
     first, second = referee(group.size)
@@ -233,8 +233,8 @@ def test_sparse_gradients_become_dense(group):
         np.testing.assert_array_equal(got, expected)
 
 
-def test_sizes_that_are_not_known(group):
-    """A function of unknown sizes is recorded first: nothing is exchanged while its sizes are tried out."""
+def test_unknown_sizes(group):
+    """A function of unknown sizes is recorded first: nothing is exchanged while trial sizes are traced."""
 
     def replica(rank):
         f = tf.function(
@@ -278,7 +278,7 @@ def test_parts_of_different_lengths_have_their_own_gradients(group):
         at += rank + 1
 
 
-def test_wrong_axis_is_said():
+def test_wrong_axis():
     group = Threads(1)
     with pytest.raises(tf.errors.InvalidArgumentError, match="axis 1 is out of range for a tensor of rank 1"):
         group.run(lambda rank: all_gather(group, [tf.ones([2])], 1))

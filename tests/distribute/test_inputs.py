@@ -1,4 +1,4 @@
-"""Datasets of a strategy: how batches are cut, loops over them in functions, iterators, several processes."""
+"""Datasets of a strategy: how batches are divided, loops over them in functions, iterators, several processes."""
 
 from types import SimpleNamespace
 
@@ -140,9 +140,9 @@ def test_next_in_functions(two):
         step(it)
 
 
-def test_what_is_no_batch(two):
+def test_elements_that_are_no_batches(two):
     with pytest.raises(
-        ValueError, match=r"an element is no batch that can be cut.*got shapes \[\[\]\].*dataset.batch"
+        ValueError, match=r"an element is not a batch that can be split.*got shapes \[\[\]\].*dataset.batch"
     ):
         list(two.experimental_distribute_dataset(tf.data.Dataset.range(3)))
     with pytest.raises(ValueError, match=r"the same number of rows; got shapes \[\[2\], \[3\]\]"):
@@ -155,11 +155,11 @@ def test_what_is_no_batch(two):
         two.distribute_datasets_from_function(lambda c: 3)
 
 
-# ---- several processes: what each of them takes ----------------------------------------------------------------
+# ---- several processes: the share of each ----------------------------------------------------------------------
 
 
 def of_process(rank, size, replicas):
-    """A strategy as process `rank` of `size` has it; nothing is exchanged here."""
+    """The strategy of process `rank` of `size`, without exchanges."""
     group = SimpleNamespace(rank=rank, size=size)
     return D.Strategy(devices=[f"/device:CPU:{i}" for i in range(replicas)], group=group)
 
@@ -236,7 +236,7 @@ def test_processes_share_files(files, how, policy):
             [int(x) for x in batch.numpy()] for batch in strategy.experimental_distribute_dataset(batches)
         ]
 
-    # Files 0 and 2, and file 1, in parts of two lines. Process 1 goes on without rows until process 0 has ended.
+    # Files 0 and 2, and file 1, in parts of two lines. Process 1 continues without rows until process 0 is done.
     assert taken(0) == [[0, 1], [2, 20], [21]]
     assert taken(1) == [[10, 11], [12, 13], []]
 

@@ -1,4 +1,4 @@
-"""Keras under a strategy with two replicas, beyond the numbers of golden/: how models are made, saved, and left."""
+"""Keras under a strategy with two replicas, beyond the numbers of golden/: models created, saved, and used outside of it."""
 
 import importlib.util
 
@@ -98,7 +98,7 @@ def test_datasets_and_distributed_datasets(two):
 def test_many_sizes_of_batches(two):
     x, y = data(40)
     many, alone = pair(two)
-    for size in (8, 10, 6, 12, 14, 5, 20):  # sizes that come and go are traced once for all
+    for size in (8, 10, 6, 12, 14, 5, 20):  # many sizes, traced once for all
         kept = [m.train_on_batch(x[:size], y[:size], return_dict=True) for m in (many, alone)]
         if size % 2 == 0:
             assert kept[0]["loss"] == pytest.approx(kept[1]["loss"], abs=1e-4), size
@@ -129,7 +129,7 @@ def test_batch_norm_dropout_and_added_losses(two):
     history = model.fit(x, y, batch_size=16, epochs=8, verbose=0)
     assert losses(history)[-1] < losses(history)[0]
     moving = model.layers[1].moving_mean._value
-    # The moving averages of the replicas, which saw different rows, are one value afterwards.
+    # The replicas saw different rows; their moving averages have one value afterwards.
     assert {tuple(np.asarray(c).tolist()) for c in moving._copies} == {tuple(moving.numpy().tolist())}
 
 

@@ -1,4 +1,4 @@
-"""How replicas run: in turns, together where they must, with what the calling thread has open, and never for ever."""
+"""How replicas run: in turns, meeting in collectives, with the contexts of the calling thread, without hanging."""
 
 import contextlib
 import contextvars
@@ -26,7 +26,7 @@ def local(value):
     return [np.asarray(x).tolist() for x in parts]
 
 
-# ---- what a replica knows ---------------------------------------------------------------------------------
+# ---- the replica context ----------------------------------------------------------------------------------
 
 
 def test_each_replica_has_its_number_and_device(three):
@@ -74,7 +74,7 @@ def test_one_replica_has_no_thread():
     assert strategy.run(threading.get_ident) == threading.get_ident()
 
 
-def test_what_is_open_holds_in_replicas(two):
+def test_contexts_of_the_caller_hold_in_replicas(two):
     word = contextvars.ContextVar("word", default="none")
     word.set("some")
     made = []
@@ -306,7 +306,7 @@ def test_functions_of_unknown_sizes(two):
 
 
 def test_replicas_meet_in_conditions(two):
-    """Gradient accumulation as people write it, with a step every third time."""
+    """Gradient accumulation, with a step every third time."""
     with two.scope():
         w, count = tf.Variable(1.0), tf.Variable(0)
         total = tf.Variable(0.0, aggregation=tf.VariableAggregation.SUM)
@@ -359,7 +359,8 @@ def test_conditions_of_single_replicas(two):
     )
     with pytest.raises(
         ValueError,
-        match="cond: replicas take different ways, and on one of them they meet.*False in replica 0 and True in replica 1",
+        match="cond: replicas take different branches, one with collective operations.*False in replica 0 and True in "
+        "replica 1",
     ):
         meet(parts)
     assert local(meet(tf.constant(True))) == [2.0, 2.0] and local(meet(tf.constant(False))) == [0.0, 0.0]
@@ -395,7 +396,8 @@ def test_where_replicas_cannot_meet(two):
     yes = tf.constant(True)
     for f in (lambda c: two.run(loop), lambda c: two.run(taped, args=(c,))):
         with pytest.raises(
-            NotImplementedError, match="replicas cannot meet inside of a loop.*tf.cond under a tape"
+            NotImplementedError,
+            match="a replica cannot run collective operations in a loop.*tf.cond under a tape",
         ):
             tf.function(f)(yes)
     with pytest.raises(RuntimeError, match="replica 0 waits for cond with 2 ways.*replica 1 has returned"):
@@ -404,7 +406,7 @@ def test_where_replicas_cannot_meet(two):
         tf.function(lambda c: two.run(lambda: tf.cond(c, fails, lambda: None)))(yes)
 
 
-# ---- what goes wrong ----------------------------------------------------------------------------------------
+# ---- errors -------------------------------------------------------------------------------------------------
 
 
 def only(r):
@@ -442,7 +444,7 @@ def test_an_error_of_what_replicas_do_together_shows_who_asked(two):
     assert {"asks", "merge"} <= {entry.name for entry in caught.traceback}
 
 
-def test_replicas_that_do_different_things_are_told_apart(two):
+def test_replicas_that_do_different_things_raise_an_error(two):
     with pytest.raises(
         RuntimeError,
         match=r"replica 0 waits for all_reduce SUM of float32\[\] \(.*test_replicas.py:\d+\); replica 1 has returned",
@@ -493,7 +495,9 @@ def test_runs_inside_of_runs(two):
 def test_meeting_in_the_wrong_place(two):
     kept = []
     two.run(lambda: kept.append(context()))
-    with pytest.raises(RuntimeError, match="replicas meet only in their own threads.*after its end"):
+    with pytest.raises(
+        RuntimeError, match="collective operations run only in the threads of replicas.*after its end"
+    ):
         kept[0].all_reduce("SUM", 1.0)
 
     def in_a_thread():

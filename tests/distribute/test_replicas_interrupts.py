@@ -68,7 +68,7 @@ def test_interrupted_at_many_bytecodes(two, first):
         finally:
             sys.settrace(trace)
         if state() != (None, [], None, ()):
-            gc.collect()  # what the exception held is in cycles, now and then
+            gc.collect()  # objects of the exception may be in reference cycles
         assert not [t for t in threading.enumerate() if t.name.startswith("replica ") and t.is_alive()], at
         assert state() == (None, [], None, ()), at
         assert other.numpy() == 9.0 and count.numpy() == sum(c.numpy() for c in count._copies), at

@@ -34,7 +34,8 @@ def test_values_of_replicas_are_no_tensor(two):
     x = two.run(number)
     assert isinstance(x, D.DistributedValues) and repr(x).startswith("PerReplica:{\n  0: <tf.Tensor")
     with pytest.raises(
-        TypeError, match="one for each replica, and is no tensor. Hint: strategy.experimental_local_results"
+        TypeError,
+        match="one for each replica, and is not a tensor. Hint: strategy.experimental_local_results",
     ):
         np.asarray(x)
     with pytest.raises((TypeError, ValueError)):
@@ -162,7 +163,7 @@ def test_without_aggregation_replicas_must_agree(two, traced):
         assert v.numpy().tolist() == [2.0, 4.0]
 
 
-def test_what_is_the_same_by_construction_is_not_compared_when_it_runs(two):
+def test_values_equal_by_construction_are_not_compared_in_a_run(two):
     with two.scope():
         v = tf.Variable([1.0, 2.0])
     f = tf.function(lambda: two.run(lambda: v.assign(v * 2.0 - tf.sin(v))))
@@ -170,7 +171,7 @@ def test_what_is_the_same_by_construction_is_not_compared_when_it_runs(two):
     assert not any(node.name == "want_same" for node in f.get_concrete_function().graph.traced.nodes)
 
 
-def test_what_replicas_read_after_an_assignment(two):
+def test_reads_of_replicas_after_an_assignment(two):
     with two.scope():
         v = tf.Variable(1.0, aggregation=A.SUM)
 

@@ -38,7 +38,7 @@ def of_replicas(workers, key):
     return [x for w in workers for x in w[key]]
 
 
-def test_who_is_who(workers):
+def test_ranks_and_tasks(workers):
     n = len(of_replicas(workers, "numbers"))
     assert of_replicas(workers, "numbers") == list(range(n))
     for w in workers:
@@ -54,7 +54,7 @@ def test_variables(workers):
 
 
 @pytest.mark.parametrize("key", ["together", "together, traced"])
-def test_what_replicas_do_together(workers, key):
+def test_collectives_of_replicas(workers, key):
     n = workers[0]["replicas"]
     xs = np.arange(1.0, n + 1)
     for w in workers:
@@ -102,7 +102,7 @@ KEYS = [
 @pytest.mark.parametrize("key", KEYS)
 def test_training_has_the_numbers_of_one_process(workers, alone, key):
     for w in workers:
-        assert json.dumps(w[key]) == json.dumps(workers[0][key])  # all workers have the very same
+        assert json.dumps(w[key]) == json.dumps(workers[0][key])  # equal in all workers
         if isinstance(alone[key], dict):
             assert sorted(w[key]) == sorted(alone[key])
             for name, values in alone[key].items():

@@ -1,8 +1,8 @@
-"""A plugin of pytest for `make ecosystem`: each case is written down as it ends, and of many a sample is kept.
+"""A plugin of pytest for `make ecosystem`: records each case, and runs a sample of large test suites.
 
-`ECOSYSTEM_CASES` names the file: a line of JSON for a case that begins, and one for how it ended, so that a process that
-dies or takes too long leaves what it did, and where it was. `ECOSYSTEM_SAMPLE="100 7"` keeps every 100th case, by a hash
-of its name and the seed 7: the same cases on both libraries.
+`ECOSYSTEM_CASES` names the file: a line of JSON for a case that begins, and one for how it ended, so that the results of
+a process that dies or takes too long are kept, with the case it was in. `ECOSYSTEM_SAMPLE="100 7"` runs every 100th case,
+by a hash of its name and the seed 7: the same cases on both libraries.
 """
 
 import json
@@ -16,7 +16,7 @@ def _write(nodeid, how):
 
 
 def _words(report):
-    """The line of a failure with the error."""
+    """The line of a report that shows the error."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash else str(report.longrepr).strip().rpartition("\n")[2]
     return text.strip().split("\n")[0][:200] or "failed"

@@ -68,7 +68,7 @@ def test_a_sample_is_the_same_each_time_and_another_by_another_seed(tmp_path):
     assert first == again != other and 8 <= len(first) <= 40
 
 
-def test_what_is_asked_wrongly_is_said():
+def test_wrong_arguments():
     done = tool("no-such-package")
     assert done.returncode == 1 and "no package 'no-such-package'" in done.stderr and "gpflow" in done.stderr
     done = tool("--seconds", "0", "einops")

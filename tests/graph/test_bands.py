@@ -131,7 +131,7 @@ def test_variables_that_are_written_over(found):
 
 
 def test_values_of_other_lengths_do_not_share_a_place():
-    """In a band, places change owners between equally long values only."""
+    """In a band, only values of equal length share memory."""
     weights = [tf.constant(normal(a, b) * 0.1) for a, b in ((64, 192), (192, 64))]
 
     def f(x):
@@ -229,7 +229,7 @@ def lowered(f, *shapes):
     return concrete, lower.lowered(concrete.graph_function.graph)
 
 
-def test_what_is_stacked_is_made_in_its_place():
+def test_operands_of_stack_are_computed_in_place():
     start, weights = tf.constant(normal(32, 64)), tf.constant(normal(64, 64) * 0.1)
 
     def f(x):
@@ -259,7 +259,7 @@ def test_a_value_that_is_stacked_twice_or_returned_is_copied():
 
 
 def test_views_are_copied_into_a_stack():
-    """A slice lies where its operand does, whatever place is free for it."""
+    """A slice keeps the memory of its operand, even if other memory is free."""
 
     def f(x):
         rows = tf.unstack(tf.tanh(x))

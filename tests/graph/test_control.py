@@ -214,7 +214,7 @@ def test_loops_in_loops_and_branches():
 
 def test_gradients_of_captured_tensors_and_variables():
     v = tf.Variable([[1.0, 2.0], [3.0, -1.0]])
-    scale = tf.constant(0.3)  # from outside of the function
+    scale = tf.constant(0.3)  # captured from outside of the function
 
     def f(x):
         def body(i, y):
@@ -293,7 +293,7 @@ def test_a_persistent_tape_asks_twice():
 
 
 def test_a_tape_around_a_function_with_a_tape():
-    """The outer tape needs more values than the inner one: the loop keeps those as well."""
+    """The outer tape needs more residuals than the inner one, and the loop saves them too."""
     w = tf.Variable(1.5)
 
     def f(x):
@@ -353,7 +353,7 @@ def test_random_numbers_are_new_in_each_iteration():
     assert set(f().numpy().tolist()) != set(f().numpy().tolist())
 
 
-def test_what_iterations_kept_is_let_go(counted_memory):
+def test_residuals_of_iterations_are_freed(counted_memory):
     @tf.function
     def f(x):
         return tf.while_loop(lambda i, y: i < 50, lambda i, y: (i + 1, tf.sin(y) * x), (0, x))[1]

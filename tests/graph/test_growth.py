@@ -54,7 +54,7 @@ def ladder(g, x, n):
 
 
 def alive(g, x, n):
-    """Products that are all alive at once, and are read last in, first out."""
+    """Products that are all alive at the same time, read in reverse order."""
     made = [_op(g, "matmul", x, _op(g, "add", x, _number(g, k)), attrs=(False, False)) for k in range(n // 3)]
     y = made[0]
     for v in made[::-1]:
@@ -63,7 +63,7 @@ def alive(g, x, n):
 
 
 def shapes(g, x, n):
-    """Other names of what a product made, one for each, and of those again."""
+    """Aliases of the results of products, and aliases of these."""
     y = x
     for _ in range(n // 3):
         y = _op(g, "matmul", y, x, attrs=(False, False))
@@ -109,7 +109,7 @@ def _count_steps(f):
         count += event in ("call", "c_call")
 
     with pytest.MonkeyPatch.context() as patch:
-        for kind in (Value, Node):  # so that a search through a list, which is one call, counts as what it is
+        for kind in (Value, Node):  # so that each comparison in a search through a list counts
             patch.setattr(kind, "__eq__", lambda a, b: a is b)
             patch.setattr(kind, "__hash__", lambda a: id(a) >> 4)
         before = sys.getprofile()
@@ -137,7 +137,7 @@ def _compile(graph):
 
 def _growth(measure, run, make, n):
     """How much more `run` costs for a graph of four times the size, over four times the cost."""
-    run(_graph(make, 60))  # what is made once
+    run(_graph(make, 60))  # creates caches
     small, large = (
         measure(lambda graph=graph: run(graph)) for graph in (_graph(make, n), _graph(make, 4 * n))
     )
@@ -146,7 +146,7 @@ def _growth(measure, run, make, n):
 
 @pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
 def test_steps_of_compiling(monkeypatch, make):
-    monkeypatch.setattr(fuse, "WINDOW", 64)  # within a window what is looked at may grow with the square
+    monkeypatch.setattr(fuse, "WINDOW", 64)  # the work within a window may be quadratic
     assert _growth(_count_steps, _compile, make, 300) < _N_LOG_N
 
 
@@ -201,7 +201,7 @@ def test_no_cluster_reaches_over_a_window(monkeypatch):
     assert sum(len(s.nodes) if isinstance(s, fuse.Cluster) else 1 for s in steps) == len(graph.nodes)
 
 
-def test_what_was_simplified_is_not_looked_through_again():
+def test_a_simplified_graph_is_not_simplified_again():
     graph = simplify(_graph(ladder, 20))
     assert graph.simplified and simplify(graph) is graph and simplify(graph, final=True) is graph
     divided = Graph()
@@ -273,7 +273,7 @@ def compiler():
     _core.set_compile(before)
 
 
-def test_long_passes_have_to_come_back_more_often(compiler):
+def test_long_passes_need_more_repetitions(compiler):
     if _core.sightings_needed(0) != 2:
         pytest.skip("GRADTAPE_COMPILE=always")
     needed = [_core.sightings_needed(n) for n in (10, 2_999, 3_000, 10_000, 100_000, 1_000_000)]
@@ -292,7 +292,7 @@ def test_parts_of_a_long_pass_share_programs(compiler):
         _gradient(n, x)
         found.append(_core.compile_info())
     assert found[0]["structures"] == found[1]["structures"] <= 3
-    if _core.sightings_needed(0) == 2:  # the first and the last part came once
+    if _core.sightings_needed(0) == 2:  # the first and the last part occurred once
         assert found[0]["programs"] == found[1]["programs"] == 1
 
 

@@ -1,6 +1,6 @@
 """Iterations of traced loops: values carried from one to the next, wherever they are stored.
 
-A loop keeps its variables in place, copies short ones and lets long ones change places (core/repeat_program.cpp), so
+A loop keeps its variables in place, copies short ones and swaps long ones (core/repeat_program.cpp), so
 each case runs for values of several sizes and is compared with the same loop over NumPy arrays.
 """
 
@@ -48,7 +48,7 @@ BODIES = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", BODIES)
-def test_what_variables_become(name, shape):
+def test_variables_after_any_number_of_iterations(name, shape):
     body = BODIES[name]
     start = values(shape, body.__code__.co_argcount)
     want = list(start)
@@ -98,7 +98,7 @@ def test_strings_are_carried():
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_is_given_to_a_loop_stays(shape):
+def test_inputs_of_a_loop_do_not_change(shape):
     x = tf.constant(values(shape, 1)[0])
     v = tf.Variable(x)
     before = x.numpy().copy()
@@ -118,7 +118,7 @@ def test_what_is_given_to_a_loop_stays(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_python_code_may_keep_what_it_is_given(shape):
+def test_python_code_may_keep_its_arguments(shape):
     kept = []
 
     def keep(x, y):
@@ -165,7 +165,7 @@ def test_gradients(shape):
             np.testing.assert_allclose(have.numpy(), want.numpy(), rtol=1e-5, atol=1e-5)
 
 
-def test_a_tape_asks_twice_for_what_iterations_kept():
+def test_a_persistent_tape_reads_residuals_of_iterations_twice():
     x = tf.constant(0.3)
 
     @tf.function

@@ -1,6 +1,6 @@
 """The cost of made-up sizes while a function of unknown sizes is traced: small, whatever the ranks.
 
-In a process of its own with a limit of memory, because a mistake here takes more than any machine has.
+In a separate process with a memory limit, because a mistake here takes more memory than any machine has.
 """
 
 import subprocess
@@ -70,8 +70,8 @@ def test_memory_of_made_up_sizes(name):
 
 
 @pytest.mark.parametrize("kind", [MemoryError, RecursionError, AssertionError, KeyboardInterrupt])
-def test_what_is_no_matter_of_sizes_is_not_swallowed(kind, monkeypatch):
-    """A call that does not fit is tried with other sizes; one that fails otherwise is not."""
+def test_errors_that_have_nothing_to_do_with_sizes_are_raised(kind, monkeypatch):
+    """A call with sizes that do not fit is tried with others; a call that fails otherwise is not."""
 
     def fails(*_):
         raise kind("not this way")

@@ -81,7 +81,7 @@ def test_ten_thousand_sizes():
     assert found["runs"] == found["traces"] == 1
 
 
-def test_programs_that_do_not_come_back_are_let_go():
+def test_programs_that_are_not_repeated_are_freed():
     found = _alone(_PROGRAMS)
     (bytes_before, tensors_before), (bytes_after, tensors_after) = found["before"], found["after"]
     assert found["programs"] == found["most"]

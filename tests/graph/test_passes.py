@@ -1,8 +1,7 @@
 """The passes between a graph and its program: each keeps the graph well formed and its results.
 
-`check` runs a graph through all of them, looking at what each one promises: verified graphs, steps
-in an order in which they can run, values that live in different places while both are alive,
-results equal to those of the graph applied op by op.
+`check` runs a graph through all of them and checks the guarantees of each: well-formed graphs, steps in a valid order,
+no overlap of values that are alive at the same time, and the same results as the graph applied op by op.
 """
 
 import contextlib
@@ -158,7 +157,7 @@ def check(f, *arrays, limit=None):
     other = [tf.constant(np.flip(a, 0) if a.ndim else a) for a in arrays]
     close(program.run(other), [np.array(t) for t in replay(graph, other)], limit)
     for t, c in zip(first, copies, strict=True):
-        np.testing.assert_array_equal(t, c)  # a later run leaves earlier results alone
+        np.testing.assert_array_equal(t, c)  # a later run does not change earlier results
     for t, a in zip(tensors, arrays, strict=True):
         np.testing.assert_array_equal(t, a)
     return simple
@@ -212,7 +211,7 @@ def test_equal_ops_with_other_attributes_stay_two():
     assert names(simple).count("sum") == 3
 
 
-def test_dead_code_goes():
+def test_dead_code_is_removed():
     def f(x):
         tf.exp(x) @ x
         return x + 1.0
@@ -301,7 +300,7 @@ def test_mean_of_nothing_is_not_a_number():
         lambda x: tf.broadcast_to(x, [2, 3]),
     ],
 )
-def test_what_does_nothing_goes(f):
+def test_ops_without_effect_are_removed(f):
     assert names(check(f, *numbers(8, (2, 3)))) == []
 
 
@@ -425,7 +424,7 @@ def _kernels(graph):
 @pytest.mark.parametrize("second", [tf.add, tf.subtract, tf.multiply, tf.divide])
 @pytest.mark.parametrize("first", [tf.add, tf.subtract, tf.multiply, lambda x, y: tf.square(x)])
 def test_two_operations_in_one_loop(first, second, dtype):
-    """A pair gives the bits of its operations, whichever operand the first one is."""
+    """A fused pair gives the same bits as its two operations, whichever operand the first one is."""
     x, y, z = numbers(30, (7, 13), (7, 13), (13,), dtype=dtype)
     for f in (lambda x, y, z: second(first(x, y), z), lambda x, y, z: second(z, first(x, y))):
         graph = trace(f, x, y, z)
@@ -435,7 +434,7 @@ def test_two_operations_in_one_loop(first, second, dtype):
         np.testing.assert_array_equal(out.numpy(), np.asarray(f(x, y, z)))
 
 
-def test_what_is_read_twice_is_no_pair():
+def test_a_value_that_is_read_twice_is_not_fused_into_a_pair():
     (x, y) = numbers(31, (7,), (7,))
 
     def f(x, y):
@@ -486,7 +485,7 @@ def test_complex_numbers_in_a_cluster():
     check(f, *numbers(20, (9, 7), (9, 7)))
 
 
-def test_what_reads_a_tail_is_not_in_its_cluster():
+def test_readers_of_an_epilogue_are_in_another_cluster():
     def f(x):
         y = tf.exp(x)
         return [
@@ -502,7 +501,7 @@ def test_what_reads_a_tail_is_not_in_its_cluster():
 @pytest.mark.parametrize(
     "shape", [*(s for s in SHAPES if len(s) > 1), (3, 8192), (3, 8193), (40, 64), (64, 64)]
 )
-def test_what_reads_a_reduction_of_its_row(shape, dtype):
+def test_ops_that_read_a_reduction_of_their_row(shape, dtype):
     x, scale, other = numbers(27, shape, shape[-1:], shape, dtype=dtype)
 
     def f(x, scale, other):
@@ -738,7 +737,7 @@ def test_equal_effects_are_not_one():
     assert log == ["tick", "tick"]
 
 
-def test_a_callback_may_keep_what_it_is_given():
+def test_a_callback_may_keep_its_arguments():
     kept = []
     graph = Graph()
     x = symbolic(graph.input((4, 4), tf.float32._code))

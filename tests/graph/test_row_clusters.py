@@ -71,7 +71,7 @@ def test_a_whole_chain_with_its_gradient_is_one_cluster(f):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("f", FUNCTIONS)
-def test_programs_give_what_ops_give(f, shape, dtype):
+def test_programs_agree_with_ops(f, shape, dtype):
     operands = data(shape, dtype)
     limit = {"float32": 3e-5, "float64": 1e-12, "float16": 1e-2, "bfloat16": 1e-1}[dtype]
     for a, b in zip(both(f)(*operands), tf.function(both(f))(*operands), strict=True):
@@ -117,7 +117,7 @@ def test_the_number_of_threads_does_not_matter(shape):
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("f", FUNCTIONS)
-def test_what_is_not_finite_stays_in_its_row(f, number):
+def test_non_finite_values_stay_in_their_row(f, number):
     x, scale, offset, g = data((300, 65))
     x = tf.tensor_scatter_nd_update(x, [[7, 64]], [number])
     y, gx, _, _ = tf.function(both(f))(x, scale, offset, g)
@@ -148,7 +148,7 @@ def test_a_column_that_is_read_as_a_row_is_not_in_the_cluster():
 
 
 def test_long_rows_of_elements_of_different_widths():
-    """A row goes through operations in pieces: none may lie over another that was not read yet."""
+    """A row goes through operations in pieces, which must not overwrite others that are still to be read."""
 
     def f(x, y):
         far, near = tf.exp(x) > y, x * y > 0.1
@@ -238,7 +238,7 @@ def test_a_variable_is_written_over_after_its_rows_were_read():
     np.testing.assert_allclose(v, expected, rtol=1e-6)
 
 
-def test_a_reduction_goes_along_with_a_cluster_that_reads_the_same():
+def test_a_reduction_is_fused_with_a_cluster_that_reads_the_same():
     def f(x, g):
         bias = tf.reduce_sum(g, 0)
         return [bias, g * tf.exp(x)]
@@ -248,7 +248,7 @@ def test_a_reduction_goes_along_with_a_cluster_that_reads_the_same():
     assert [n.name for n in cluster.epilogues] == ["sum"]
 
 
-def test_a_reduction_does_not_go_along_with_what_waits_for_it():
+def test_a_reduction_is_not_fused_with_ops_that_wait_for_it():
     def f(x, g):
         bias = tf.reduce_sum(g, 0)
         return g * tf.exp(x) + bias

@@ -40,7 +40,7 @@ def test_without_sizes_of_values_everything_is_one_segment():
     assert "gradient" in segment
 
 
-def test_what_a_tape_around_a_mask_needs_runs_alone():
+def test_calls_of_a_tape_around_a_mask_are_outside_segments():
     @tf.function
     def f(x):
         with tf.GradientTape() as tape:

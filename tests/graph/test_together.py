@@ -1,4 +1,4 @@
-"""Clusters that are alike run together, and short updates write over their inputs: the numbers stay the same."""
+"""Equal clusters run together, and short updates overwrite their inputs: results stay the same."""
 
 import threading
 
@@ -60,7 +60,7 @@ def test_functions_too():
         assert np.allclose(v.numpy(), want, atol=1e-6)
 
 
-def test_what_uses_the_result_of_another_comes_after_it():
+def test_dependent_clusters_run_in_order():
     vs = variables([6] * 5)
     want = arrays(vs)
     for i in range(1, 5):
@@ -88,7 +88,7 @@ def test_each_with_a_number_of_its_own():
     assert all(np.allclose(v.numpy(), a) for v, a in zip(vs, want, strict=True))
 
 
-def test_values_that_somebody_holds_are_not_written_over():
+def test_shared_values_are_not_overwritten():
     vs = variables([4] * 3)
     opt = tf.optimizers.SGD(1.0)
     ones = [tf.ones([4])] * 3

@@ -32,7 +32,7 @@ def text_of(description):
 
 @pytest.fixture
 def texts(monkeypatch):
-    """Of the clusters that are lowered."""
+    """The texts of the clusters that are lowered."""
     seen = []
     cluster_step = lower._cluster_step
 

@@ -1,4 +1,4 @@
-"""Calls of tf.image that must give TensorFlow's numbers, and the script that asks TensorFlow for them.
+"""Calls of tf.image that must give TensorFlow's numbers, and a script that computes these.
 
 `python tests/image/cases.py` in an environment with TensorFlow writes reference.json.
 """

@@ -1,4 +1,4 @@
-"""tf.image where TensorFlow's numbers are not the question: functions, randomness, files, memory, words."""
+"""tf.image beyond TensorFlow's numbers: functions, randomness, files, memory, messages."""
 
 import numpy as np
 import pytest
@@ -149,7 +149,7 @@ def test_words():
         tf.image.total_variation(tf.constant(X, tf.float32) > 0.5)
 
 
-def test_all_names_of_tensorflow_are_there():
+def test_all_names_of_tensorflow_exist():
     names = """ResizeMethod adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_jpeg_quality
         adjust_saturation central_crop combined_non_max_suppression convert_image_dtype crop_and_resize
         crop_to_bounding_box decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_jxl decode_png

@@ -39,7 +39,7 @@ def test_ops_keep_the_contract(name, check):
     testing.check_op(TABLE[name], [check])
 
 
-# Those that compute in float64 when they are given it.
+# Functions that compute in float64 when their operands are.
 DOUBLE = {
     "flip": tf.image.flip_left_right,
     "rot90": tf.image.rot90,
@@ -64,7 +64,7 @@ DOUBLE = {
     "sobel_edges": tf.image.sobel_edges,
     "image_gradients": lambda x: tf.stack(tf.image.image_gradients(x)),
 }
-# Those that compute in float32, as TensorFlow does.
+# Functions that always compute in float32, as in TensorFlow.
 SINGLE = {
     **{m: lambda x, m=m: tf.image.resize(x, [3, 7], m) for m in filters.METHODS},
     **{

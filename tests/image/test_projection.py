@@ -67,7 +67,7 @@ def test_gradient_is_the_inverse_projection():
     expected = [3.3677, 4.152, 2.0307, 0.6416, 0.3485, 4.5756, 6.4651, 4.0603, 0, 0, 3.852, 8.8455]
     np.testing.assert_allclose(np.ravel(gx), expected, atol=6e-5)
     assert none is None
-    # Of the gradient, the same once more: through the projection itself.
+    # The gradient of the gradient is the projection itself.
     np.testing.assert_allclose(
         outer.gradient(gx, upstream), transform(np.ones_like(X), fill_value=0.0), atol=1e-5
     )

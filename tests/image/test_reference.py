@@ -13,7 +13,7 @@ _SPEC = importlib.util.spec_from_file_location("image_cases", Path(__file__).wit
 cases = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(cases)
 EXPECTED = json.loads(cases.REFERENCE.read_text())
-# Integers come from floats cut off: the last bit of these decides.
+# Floats are truncated to integers, so the last bit of a float can change the integer.
 TOLERANCE = {"float16": 4e-3, "uint8": 0, "int32": 0}
 
 

@@ -1,4 +1,4 @@
-"""A Python of its own for each test: imports are tried from the beginning."""
+"""A new Python process for each test, since it tests imports."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments, code=None, status=0, **environment):
-    """Runs Python somewhere else than in this folder; what it prints."""
+    """Runs Python outside of this folder, and returns its output."""
     command = [sys.executable, *arguments, *(["-c", code] if code is not None else [])]
     clean = {k: v for k, v in os.environ.items() if k not in ("KERAS_BACKEND", "GRADTAPE_AS_TENSORFLOW")}
     done = subprocess.run(

@@ -108,7 +108,7 @@ def test_metadata_knows_the_version(python):
         ("tensorflow.math.reduce_sum", "no such module"),
     ],
 )
-def test_a_module_that_is_missing_says_so(python, module, words):
+def test_a_missing_module(python, module, words):
     said = python(code=DOOR + f"import {module}", status=1).splitlines()[-1]
     assert said.startswith(f"ModuleNotFoundError: No module named {module!r}") and words in said
 
@@ -152,7 +152,7 @@ def test_the_real_one_was_imported_already(python, tmp_path):
     assert "TensorFlow itself was imported already" in said[0] and said[1] == "True False"
 
 
-def test_the_alias_goes_before_an_installed_tensorflow(python, tmp_path):
+def test_the_alias_comes_before_an_installed_tensorflow(python, tmp_path):
     (tmp_path / "tensorflow.py").write_text("")
     code = (
         f"import sys; sys.path.append({str(tmp_path)!r})\n"
@@ -212,14 +212,14 @@ def test_run_a_module(python, tmp_path):
         ("open('/nowhere/at/all')\n", "FileNotFoundError"),
     ],
 )
-def test_run_shows_what_fails_and_where(python, tmp_path, source, words):
+def test_run_shows_errors_with_their_place(python, tmp_path, source, words):
     script = tmp_path / "broken.py"
     script.write_text(source)
     said = python("-m", "gradtape", "run", str(script), status=1)
     assert words in said and "broken.py" in said and "gradtape_imports" not in said and "runpy" not in said
 
 
-def test_run_says_what_is_missing(python):
+def test_run_names_missing_modules(python):
     assert "there is no file nowhere.py" in python("-m", "gradtape", "run", "nowhere.py", status=2)
     assert "expected a script" in python("-m", "gradtape", "run", status=2)
     assert "No module named nowhere" in python("-m", "gradtape", "run", "-m", "nowhere", status=1)

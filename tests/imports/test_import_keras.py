@@ -71,7 +71,7 @@ def test_an_import_that_fails_leaves_the_environment_as_it_was(python, asked, tm
     assert python(code=begin + fail.format("ImportError")) == f"{asked} True"
 
 
-def test_keras_that_is_too_old_says_so(python, tmp_path):
+def test_a_keras_that_is_too_old(python, tmp_path):
     code = (
         "import gradtape, sys, types\nfrom gradtape_imports import keras_hook as h\n"
         "sys.modules['keras.src.version'] = types.SimpleNamespace(__version__='3.9.2')\n"

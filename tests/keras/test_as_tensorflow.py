@@ -27,7 +27,7 @@ DRAWN = {
 }  # fmt: skip
 
 
-def test_initializers_draw_what_those_of_keras_draw():
+def test_initializers_draw_the_numbers_of_keras():
     keras.utils.set_random_seed(7)
     ours = [np.asarray(getattr(tf.initializers, name)()([2, 2])) for name in DRAWN]
     keras.utils.set_random_seed(7)
@@ -41,6 +41,6 @@ def test_an_initializer_of_keras_family_gives_the_same_again():
     keras.utils.set_random_seed(7)
     initializer = tf.initializers.GlorotUniform()
     np.testing.assert_array_equal(initializer([3]), initializer([3]))
-    # Those of the core API draw on, from tf.random's seed.
+    # Initializers of the core API continue the sequence of tf.random's seed.
     other = tf.random_normal_initializer()
     assert not np.array_equal(other([3]), other([3]))

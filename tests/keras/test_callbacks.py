@@ -30,7 +30,7 @@ def _model(rate=0.05):
 
 
 def _tags(folder):
-    """The names that were written in a folder, with how often."""
+    """The tags that were written in a folder, with their counts."""
     found: dict[str, int] = {}
     for path in folder.glob("events*"):
         for record in tf.data.TFRecordDataset(str(path)):
@@ -116,7 +116,7 @@ def test_learning_rates_by_a_function_and_changed_between_steps():
     assert not np.array_equal(model.layers[1].bias.numpy(), before)
 
 
-def test_training_goes_on_where_it_was_interrupted(tmp_path):
+def test_training_continues_where_it_was_interrupted(tmp_path):
     class Stop(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch, logs=None):
             if epoch == 2:
@@ -128,7 +128,7 @@ def test_training_goes_on_where_it_was_interrupted(tmp_path):
 
     with pytest.raises(RuntimeError, match="stopped"):
         fit(_model(), Stop())
-    again = _model(0.3)  # what is restored counts
+    again = _model(0.3)  # its weights are replaced by the restored ones
     assert fit(again).epoch == [2, 3]
     whole = _model()
     whole.fit(X, Y, epochs=4, shuffle=False, verbose=0)

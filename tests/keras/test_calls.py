@@ -1,4 +1,4 @@
-"""The fast path of layer calls: it does the same as the full one, and falls back to it where it must."""
+"""The fast path of layer calls: it does the same as the full one, and falls back to it where needed."""
 
 import copy
 
@@ -54,7 +54,7 @@ def test_errors_keep_their_words():
     ):
         picky(X, training=True)
     picky.fail = False
-    assert picky(X) is X  # and the context of the call is gone
+    assert picky(X) is X  # and the context of the call was exited
 
 
 def test_training_is_passed_down():

@@ -23,7 +23,7 @@ has_jax = pytest.mark.skipif(
 
 
 def _run(*arguments, flags="", **environment):
-    """A process of Python with devices of its own."""
+    """A new Python process with its own number of devices."""
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "KERAS_BACKEND": "gradtape", **environment},

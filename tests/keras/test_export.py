@@ -53,7 +53,7 @@ def test_a_model_runs_without_keras_and_gradtape(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("kind", ["two inputs", "attention", "text", "images"])
-def test_models_with_sizes_that_are_not_known(kind, tmp_path):
+def test_models_with_unknown_sizes(kind, tmp_path):
     keras.utils.set_random_seed(2)
     rng = np.random.default_rng(1)
     if kind == "two inputs":
@@ -120,7 +120,7 @@ def test_saved_model_save_takes_a_model(tmp_path):
     assert tf.saved_model.load(tmp_path / "model").serve(X).shape == (5, 3)
 
 
-def test_what_cannot_be_exported_says_so(tmp_path, monkeypatch):
+def test_models_that_cannot_be_exported(tmp_path, monkeypatch):
     class Unbuilt(keras.Model):
         pass
 

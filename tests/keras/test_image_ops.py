@@ -27,7 +27,7 @@ START, END = CORNERS + _rng.uniform(0, 0.9, (2, 4, 2)), CORNERS + _rng.uniform(0
 FILLS = ("constant", "nearest", "wrap", "mirror", "reflect")
 LAST = {"data_format": "channels_last"}
 
-# What is differentiable, and with respect to which operands.
+# Differentiable functions, and with respect to which operands.
 CASES = {
     "rgb_to_grayscale": (lambda x: image.rgb_to_grayscale(x, **LAST), X),
     "rgb_to_hsv": (lambda x: image.rgb_to_hsv(x, **LAST), X),
@@ -128,7 +128,7 @@ def test_colours():
         ("reflect", [1, 0, 0, 1, 2, 2, 1]),
     ],
 )
-def test_what_lies_outside(fill, expected):
+def test_coordinates_outside_of_the_image(fill, expected):
     places = np.arange(-2.0, 5)[None]
     for order in (0, 1):
         out = image.map_coordinates(np.arange(3.0), places, order, fill, 9)

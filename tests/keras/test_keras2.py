@@ -111,7 +111,7 @@ def test_new_variables_are_taken_in():
     slots = [v.numpy().copy() for v in opt.variables]
     opt.apply_gradients([(ga, a), (gb, b)])
     apart.apply_gradients([(ga, other)])
-    assert np.allclose(a.numpy(), other.numpy())  # the slots of `a` went on
+    assert np.allclose(a.numpy(), other.numpy())  # the slots of `a` were used
     assert len(opt.variables) == len(slots) + 2
     assert np.allclose(opt.get_slot(b, "m").numpy(), 0.1 * 0.3)
     for _ in range(2):
@@ -260,7 +260,7 @@ def test_lists_as_targets():
 
 
 class Linear(keras.layers.Layer):
-    """As the guides for TensorFlow 2.0 wrote it."""
+    """Code from the guides for TensorFlow 2.0."""
 
     def __init__(self, units=2):
         super().__init__()
@@ -327,7 +327,7 @@ def test_variables_in_models_lists_and_dictionaries():
         loss = tf.reduce_mean((model(X) - Y) ** 2)
     grads = tape.gradient(loss, [model.coefficient, *model.net.trainable_variables])
     assert all(g is not None for g in grads)
-    # The variable itself and the one that Keras lists are one to an optimizer.
+    # An optimizer treats the variable itself and the one that Keras lists as the same.
     opt = keras.optimizers.SGD(0.1)
     opt.apply_gradients([(grads[0], model.coefficient)])
     held = next(v for v in model.trainable_variables if v.name == "coefficient")

@@ -1,4 +1,4 @@
-"""More that Keras 2 accepted: inputs of Sequential models, batch shapes, arguments that must not be forgotten."""
+"""More that Keras 2 accepted: inputs of Sequential models, batch shapes, arguments that must not be lost."""
 
 import numpy as np
 import pytest

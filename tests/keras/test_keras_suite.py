@@ -20,7 +20,7 @@ TESTS = Path(_keras.submodule_search_locations[0]) / "src"
 if not (TESTS / "ops" / "core_test.py").exists():
     pytest.skip("this wheel of Keras comes without its tests", allow_module_level=True)
 
-# Parts, and how many tests pass in them at least: fewer would be skipped for a reason that is new.
+# Parts, and how many tests must pass in each: with fewer, some are skipped for a new reason.
 PARTS = {
     "ops": (("ops", "random"), 1450),
     "layers": (("layers",), 1150),
@@ -34,7 +34,7 @@ _FOREIGN = re.compile(
     r"^(?:import|from) (?:tensorflow|torch|jax|grain|pandas|sklearn|onnxruntime|requests|tree)\b", re.M
 )
 _SLOW = re.compile(r"reversible_embedding|einsum_dense|orbax|applications|backend/(?:jax|tensorflow|torch)")
-# Types of thousands of calls, each compared with what JAX, which is not here, says.
+# Compares the result types of thousands of calls with JAX, which is not installed here.
 # test_speedup asserts that one duration is less than another.
 _WITHOUT = "not DtypeTest and not quantiz and not int4 and not int8 and not gptq and not test_speedup"
 

@@ -1,6 +1,6 @@
 """The backend follows two layouts: Keras 3.15, whose backend is flat, and 3.16, which has its ops in `backend.ops`.
 
-One of them is installed. What would not work with the other is found by reading the code.
+One of them is installed. For the other one, the tests read the source code.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ pytest.importorskip("keras")
 from keras_gradtape import src  # noqa: E402  this needs Keras
 
 FOLDER = Path(keras_gradtape.__file__).parent
-# Of `keras.src.backend`, what has the same name in both.
+# Names of `keras.src.backend` that are the same in both.
 COMMON = {"Variable", "backend", "config", "common", "epsilon", "floatx", "name_scope", "result_type"}
 
 
-def test_of_the_backend_only_what_both_have_is_used():
-    """Ops are taken from `keras_gradtape.src.ops`, where they are at home."""
+def test_only_names_that_both_backends_have_are_used():
+    """Ops are imported from `keras_gradtape.src.ops`, where they are defined."""
     wrong = []
     for path in FOLDER.rglob("*.py"):
         tree = ast.parse(path.read_text())
@@ -69,7 +69,7 @@ def test_the_package_is_what_keras_3_16_expects():
 
 
 def test_the_package_is_what_keras_3_15_expects():
-    """Its modules are served under other names, with other names for the classes in them."""
+    """Its modules are imported under other names, and so are the classes in them."""
     for module, names in hook._OLD_NAMES.items():
         ours = __import__(f"{hook.PACKAGE}.{module}", fromlist=["_"])
         assert all(hasattr(ours, name) for name in names.values()), module

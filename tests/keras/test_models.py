@@ -99,7 +99,7 @@ def test_a_loaded_model_is_the_same_and_trains_on_as_the_first(model, tmp_path):
 
 
 def test_the_old_format(tmp_path):
-    """It holds no ops, only layers, and no losses that are given by a short name."""
+    """An .h5 file cannot hold ops, only layers, and no losses given by a short name."""
     x = layers.Input((6,))
     made = keras.Model(x, layers.Dense(1)(layers.add([layers.Dense(4, "tanh")(x), Scaled(4)(x)])))
     made.compile(keras.optimizers.RMSprop(0.01), keras.losses.MeanSquaredError())
@@ -166,7 +166,7 @@ def test_classes_of_ones_own(tmp_path):
         _same(made, keras.models.load_model(tmp_path / "m.keras"))
 
 
-# ---- copies and words ---------------------------------------------------------------------------
+# ---- copies and text ----------------------------------------------------------------------------
 
 
 def test_clones_have_weights_of_their_own(model):
@@ -245,7 +245,7 @@ def test_integers_of_eight_bits():
 
 @pytest.mark.parametrize("make", [lambda: layers.Dense(16), lambda: layers.EinsumDense("ab,bc->ac", 16)])
 def test_training_in_floats_of_eight_bits(make):
-    """What Keras' own test does for three backends by name: scales follow the largest numbers seen."""
+    """Keras' own test, which runs on three named backends only: scales follow the largest numbers seen."""
     keras.utils.set_random_seed(1)
     layer = make()
     layer.build((None, 12))

@@ -52,7 +52,7 @@ SMOOTH = [
     ("geomspace", 0.5, 2.0, 5), ("sort", A), ("sort", A, None), ("nan_to_num", A), ("heaviside", A, B),
 ]  # fmt: skip
 
-# Functions of which only the values count.
+# Functions without gradients.
 PLAIN = [
     ("argmax", A), ("argmax", A, 1), ("argmin", A, 0), ("nanargmax", GAPS, 1), ("nanargmin", GAPS, 0), ("argsort", A),
     ("all", T, 1), ("any", T, 0), ("count_nonzero", I), ("ceil", A), ("floor", A), ("trunc", A), ("round", A),

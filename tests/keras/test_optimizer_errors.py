@@ -1,4 +1,4 @@
-"""Wrong input of optimizers, `tf.optimizers` and Keras': a clear error, and nothing is changed by it."""
+"""Wrong input of optimizers, `tf.optimizers` and Keras': a clear error, and variables stay unchanged."""
 
 import numpy as np
 import pytest
@@ -83,7 +83,7 @@ def test_gradients(optimizers, name, built, scaled):
     assert [x.name for x in opt.variables] == names and int(opt.iterations) == built
     for a, b in zip(before, values(v, w, *opt.variables), strict=True):
         np.testing.assert_array_equal(a, b)
-    # And it goes on as if nothing had been.
+    # And it still works afterwards.
     opt.apply_gradients([(tf.ones(3), v), (tf.ones([1, 2]), w)])
     assert int(opt.iterations) == built + 1
 

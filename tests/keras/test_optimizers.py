@@ -32,7 +32,7 @@ GRADIENT = tf.constant([[0.1, 0.2], [0.3, -0.4]])
 
 
 def compiled(opt):
-    """Whether the last step was a program that needed nothing around it."""
+    """Whether the last step was a single program without other ops."""
     return opt.__dict__["_programs"].last is not None
 
 
@@ -47,7 +47,7 @@ def test_two_steps_as_in_tensorflow(name, make):
 
 
 class Halving(schedules.LearningRateSchedule):
-    """A schedule of a user's, which counts its calls and computes in Python."""
+    """A schedule written by a user: it counts its calls and computes in Python."""
 
     def __init__(self):
         self.calls = 0
@@ -110,7 +110,7 @@ def op_by_op(opt, grads, variables):
 
 
 @pytest.mark.parametrize("make", OPTIONS.values(), ids=OPTIONS.keys())
-def test_programs_compute_what_keras_writes(make):
+def test_programs_compute_the_same_as_keras_code(make):
     for a, b in zip(run(make(), by_program), run(make(), op_by_op), strict=True):
         assert np.allclose(a, b, atol=1e-6)
 

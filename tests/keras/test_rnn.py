@@ -109,7 +109,7 @@ def test_without_cells_as_with_them(kind, steps) -> None:
     ]
     for layer in layers:
         layer(x)
-    # Not zero, and small: a recurrence of relu grows without limit, and its rounding errors with it.
+    # Not zero, and small: a recurrence with relu may grow without limit, and its rounding errors too.
     layers[1].set_weights([w / 4 + 0.05 for w in layers[0].get_weights()])
     layers[0].set_weights(layers[1].get_weights())
 

@@ -77,7 +77,7 @@ def test_a_model_inside_a_module(tmp_path):
     np.testing.assert_array_equal(loaded.signatures["serving_default"](x=tf.constant(X))["output_0"], wanted)
 
 
-def test_what_is_refused(tmp_path):
+def test_models_that_cannot_be_saved_or_loaded(tmp_path):
     with pytest.raises(ValueError, match="has no inputs yet"):
         tf.saved_model.save(keras.Sequential([keras.layers.Dense(2)]), tmp_path / "a")
     tf.saved_model.save(sequential(), tmp_path / "b")
@@ -90,7 +90,7 @@ def test_what_is_refused(tmp_path):
 
 
 def test_an_archive_that_names_other_classes_is_not_loaded(tmp_path):
-    """With a checksum that fits: Keras would import the module."""
+    """A changed configuration with a matching checksum: Keras would import the module that it names."""
     tf.saved_model.save(sequential(), tmp_path)
     (archive,) = (tmp_path / "assets").iterdir()
     with zipfile.ZipFile(archive) as file:

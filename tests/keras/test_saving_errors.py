@@ -1,4 +1,4 @@
-"""Files of models and weights that are damaged or do not fit: an error names them, and nothing is half-loaded."""
+"""Files of models and weights that are damaged or do not fit: an error names them, and nothing is loaded in part."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_weights_of_other_layers(saved):
     assert_unchanged(model, before)
 
 
-def test_mismatches_that_are_asked_for_are_loaded_in_part(saved):
+def test_mismatches_are_skipped_on_request(saved):
     model, whole = make(results=5), keras.models.load_model(saved / "model.keras")
     model.load_weights(saved / "model.weights.h5", skip_mismatch=True)
     np.testing.assert_array_equal(model.layers[0].kernel, whole.layers[0].kernel)
@@ -139,7 +139,7 @@ def test_missing_files(tmp_path, name):
 
 
 def _changed(source, target, member: str, content) -> None:
-    """A copy of an archive in which a member has another content, or is missing."""
+    """A copy of an archive in which a member has different content, or is missing."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
         for name in old.namelist():
             if name != member:
@@ -171,7 +171,7 @@ def test_archives_with_a_wrong_part(saved, tmp_path, member, content, words):
         keras.models.load_model(path)
 
 
-def test_what_is_whole_is_loaded_after_an_error(saved, tmp_path):
+def test_an_intact_file_loads_after_an_error(saved, tmp_path):
     broken = tmp_path / "model.weights.h5"
     broken.write_bytes(_half((saved / "model.weights.h5").read_bytes()))
     model, whole = make(), keras.models.load_model(saved / "model.keras")

@@ -27,7 +27,7 @@ def test_shapes_that_depend_on_values_are_found_with_zeros():
     assert model.predict(np.array([0, 2, 2], "int32"), verbose=0).tolist() == [1.0, 2.0, 2.0]
 
 
-def test_why_a_step_runs_eagerly_is_said_once(caplog):
+def test_the_reason_for_an_eager_step_is_logged_once(caplog):
     class Largest(keras.layers.Layer):
         def call(self, x):
             return x * math.exp(tf.reduce_max(x))

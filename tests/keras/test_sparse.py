@@ -47,7 +47,7 @@ def test_products_and_quotients():
     check(ops.multiply(DENSE, A), array(A) * DENSE, True)
     check(ops.multiply(A, 2), array(A) * 2, True)
     with np.errstate(all="ignore"):
-        check(ops.divide(A, DENSE), array(A) / DENSE, True)  # 0 / 0 is there
+        check(ops.divide(A, DENSE), array(A) / DENSE, True)  # 0 / 0 is stored as an element
         check(ops.divide(A, B), array(A) / array(B), False)
     check(ops.divide(A, 2), array(A) / 2, True)
     check(ops.matmul(A, DENSE.T), array(A) @ DENSE.T, False)

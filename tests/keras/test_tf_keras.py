@@ -46,7 +46,7 @@ def test_ways_to_import(code):
 
 
 def test_backend_chosen_by_the_environment():
-    """`keras_gradtape.pth` is installed beside the packages, where Python reads it at its start."""
+    """`keras_gradtape.pth` is installed in site-packages, where Python reads it when it starts."""
     start = f"import site; site.addsitedir({str(ROOT)!r}); "
     done = python(start + "import keras; print(keras.backend.backend())", KERAS_BACKEND="gradtape")
     assert done.stdout == "gradtape\n", done.stderr
@@ -77,7 +77,7 @@ def test_import_of_gradtape_alone_does_not_import_keras():
     assert done.stdout == "False\n"
 
 
-def test_another_backend_is_said():
+def test_another_backend_is_an_error():
     done = python("import keras, gradtape as tf; tf.keras", KERAS_BACKEND="numpy")
     if "No module named" in done.stderr:
         pytest.skip("Keras' numpy backend needs JAX")
@@ -161,7 +161,7 @@ def test_functions_stay_what_they_are():
     assert np.isclose(tf.math.reduce_std(tf.constant([1.0, 3.0])).numpy(), 1)
 
 
-def test_a_value_asked_of_an_input_is_refused():
+def test_inputs_have_no_values():
     x = keras.Input((4,))
     with pytest.raises(TypeError, match="has no value"):
         range(x[0, 0])

@@ -181,7 +181,7 @@ KINDS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:Your input ran out of data")  # said of every generator
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")  # warned about for every generator
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds_of_data(kind):
     model = zeroed(linear())
@@ -276,7 +276,7 @@ def test_custom_train_step_and_metrics():
 
 
 def test_a_model_without_call():
-    """A GAN has steps and no prediction: nothing may ask for its output."""
+    """A GAN has training steps and no `call`, so its output must not be needed."""
 
     class Gan(keras.Model):
         def __init__(self):

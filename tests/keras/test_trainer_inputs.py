@@ -25,7 +25,7 @@ def test_batches_of_many_sizes(caplog):
     for n in range(1, 60):
         np.testing.assert_allclose(net.predict(X[:n], verbose=0), net(X[:n]), atol=1e-5)
     assert "retracing" not in caplog.text
-    # More kinds than are traced: the rest runs eagerly, and trains as well.
+    # More batch sizes than are traced: the others run eagerly, and train as well.
     before = net.evaluate(X, Y, verbose=0)
     for n in [*range(1, 50)] * 4:
         net.train_on_batch(X[:n], Y[:n])

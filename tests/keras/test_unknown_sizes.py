@@ -29,7 +29,7 @@ def set_weights(model):
 
 
 def sentences(labels_per_word=False):
-    """Batches of words, of another length each; 0 pads, and the last batch is smaller."""
+    """Batches of word numbers, each of another length, padded with 0; the last batch is smaller."""
     random = np.random.RandomState(5)
     for k, n in enumerate(LENGTHS):
         rows = 2 if k + 1 == len(LENGTHS) else 3
@@ -55,7 +55,7 @@ def sgd():
 
 
 class MaskedStep(keras.Model):
-    """A model with a training step of its own, in whose loss words that pad have no part."""
+    """A model with a custom training step, whose loss ignores padding."""
 
     def train_step(self, data):
         x, y, _ = keras.utils.unpack_x_y_sample_weight(data)

@@ -50,7 +50,7 @@ def seen(mistake: dict, known: dict, folder: Path, ask: bool = False) -> str:
                 dict(known, __name__="mistake", __file__=str(file)),
             )
         except Exception as error:
-            with contextlib.redirect_stderr(out):  # the interpreter's own words: it suggests names, too
+            with contextlib.redirect_stderr(out):  # as the interpreter prints it, with suggested names
                 sys.__excepthook__(type(error), error.with_traceback(None), None)
     lines = [f"{w.category.__name__}: {w.message}" for w in warned]
     return "\n".join([*lines, out.getvalue()]).replace(str(folder), "").strip()

@@ -1,4 +1,4 @@
-"""Sixty mistakes: gradtape's message names the cause and what to do, and TensorFlow's words stand beside it (record.py)."""
+"""Sixty mistakes: gradtape's message names the cause and what to do, compared with TensorFlow's (record.py)."""
 
 import importlib.util
 import json
@@ -29,7 +29,7 @@ def test_mistake(mistake, known, tmp_path):
     assert not (missing := [words for words in mistake["says"] if words not in seen]), (missing, seen)
 
 
-def test_there_are_sixty_and_tensorflow_was_asked():
+def test_there_are_sixty_with_the_output_of_tensorflow():
     said = json.loads((HERE / "tensorflow.json").read_text(encoding="utf-8"))["said"]
     titles = [m["title"] for m in MISTAKES]
     assert len(titles) == len(set(titles)) >= 60

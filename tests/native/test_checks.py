@@ -1,4 +1,4 @@
-"""The checks in C++ of what Python does not see: every loop, the allocator and the threads, ops without tensors of Python.
+"""The checks written in C++, of code that Python cannot reach: loops, the allocator, threads, ops without Python tensors.
 
 `make dev` builds them with the core; in a core that was installed in another way there are none.
 """
@@ -28,7 +28,7 @@ def test_check(name):
 
 @pytest.mark.parametrize("level", ["2", "3", "4"])
 def test_functions_of_double(level):
-    """A sample of what `double_check 100000000` looks at: a level the processor does not have is its highest once more."""
+    """A sample of `double_check 100000000`. A level that the processor lacks repeats its highest one."""
     version = f"cp{sys.version_info.major}{sys.version_info.minor}"
     built = list(_ROOT.glob(f"build/{version}-*/tests/native/double_check"))
     if not built:
@@ -39,7 +39,7 @@ def test_functions_of_double(level):
 
 
 def test_functions_of_float():
-    """A sample of what `float_check` looks at, which is every float; on all levels that the processor has."""
+    """A sample of `float_check`, which checks every float; on all levels of the processor."""
     version = f"cp{sys.version_info.major}{sys.version_info.minor}"
     built = list(_ROOT.glob(f"build/{version}-*/tests/native/float_check"))
     if not built:

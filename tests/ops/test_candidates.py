@@ -25,7 +25,7 @@ def test_uniform():
     np.testing.assert_array_equal(repeated, [15, 0, 3, 8, 17, 14])
 
 
-def test_log_uniform_goes_on_after_the_global_seed():
+def test_log_uniform_continues_after_the_global_seed():
     tf.random.set_seed(4)
     sampled, true_expected, _ = tf.random.log_uniform_candidate_sampler(TRUE, 2, 6, True, 2000)
     np.testing.assert_array_equal(sampled, [454, 109, 2, 1, 451, 490])
@@ -48,7 +48,7 @@ def test_unigrams_of_a_file(tmp_path):
     file = tmp_path / "words.csv"
     file.write_text("the,6\ncat,3\nsat,0\n")
     sampled, _, _ = tf.random.fixed_unigram_candidate_sampler([[0]], 1, 2, True, 3, vocab_file=str(file))
-    assert sorted(sampled.numpy()) == [0, 1]  # a class of weight 0 never comes up
+    assert sorted(sampled.numpy()) == [0, 1]  # a class of weight 0 is never drawn
 
 
 def test_learned_unigrams():

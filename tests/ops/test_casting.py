@@ -177,7 +177,7 @@ def test_pow_equal_and_realdiv():
 
 
 def test_saturate_cast_of_complex_numbers_and_infinities():
-    """Real and imaginary part each for itself; infinities of real numbers as well. Values of TensorFlow."""
+    """Real and imaginary parts separately; infinities of real numbers too. Values are TensorFlow's."""
     most = np.finfo(np.float32).max
     wide = tf.constant([1e300 - 1e300j, 3 + 1e39j, complex(np.inf, np.nan)])
     np.testing.assert_array_equal(
@@ -189,3 +189,18 @@ def test_saturate_cast_of_complex_numbers_and_infinities():
     np.testing.assert_array_equal(tf.saturate_cast(reals, tf.float64), [1e300, np.finfo(float).min, np.nan])
     same = tf.constant([complex(np.inf, 1)])
     np.testing.assert_array_equal(tf.saturate_cast(same, tf.complex128), same)
+
+
+@pytest.mark.parametrize("function", [tf.math.real, tf.math.conj])
+@pytest.mark.parametrize("value", ["text", [True]])
+def test_only_numbers_have_complex_parts(function, value):
+    with pytest.raises(TypeError, match=r"(real|conj): input must be a numeric tensor; got (string|bool)"):
+        function(value)
+
+
+@pytest.mark.parametrize("value", ["text", [True]])
+def test_only_numbers_have_a_variance(value):
+    with pytest.raises(
+        InvalidArgument, match="must be either real or complex. Received type <dtype: '(string|bool)'>"
+    ):
+        tf.math.reduce_std(value)

@@ -13,7 +13,7 @@ W = np.arange(36, dtype=np.float32).reshape(3, 2, 2, 3) % 5 - 2
 
 
 def sums(x):
-    """Two numbers that tell a tensor from another: its sum, and that of its elements times their places."""
+    """Two numbers that identify a tensor: its sum, and the sum of its elements times their positions."""
     x = np.asarray(x, np.float64).ravel()
     return [x.sum(), (x * np.arange(x.size)).sum()]
 
@@ -152,7 +152,7 @@ def test_many_channels(dtype):
     limit = 2e-6 if dtype == np.float32 else 1e-13
     check(1, (9, 10), 70, (3, 3), 100, strides=2, pads=[0, 1, 1, 0], dtype=dtype, limit=limit)
     check(1, (5, 5), 600, (2, 2), 33, dtype=dtype, limit=limit)  # a panel in several blocks
-    check(2, (7, 7), 16, (1, 1), 64, strides=2, dtype=dtype, limit=limit)  # pixels that nothing reaches
+    check(2, (7, 7), 16, (1, 1), 64, strides=2, dtype=dtype, limit=limit)  # pixels that no window reaches
     check(2, (12, 11), 20, (3, 3), 20, groups=3, pads=1, dtype=dtype, limit=limit)
     check(2, (12, 11), 1, (3, 3), 1, groups=37, strides=2, pads=1, dtype=dtype, limit=limit)
     check(2, (12, 11), 1, (5, 5), 3, groups=20, pads=2, dilations=2, dtype=dtype, limit=limit)

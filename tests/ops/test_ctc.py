@@ -37,7 +37,7 @@ def test_labels_that_do_not_fit_have_no_path():
 
 def test_extreme_logits():
     x = np.full((30, 1, 4), -200.0)
-    x[:, :, 3] = 200.0  # sure of the wrong class
+    x[:, :, 3] = 200.0  # almost certain of the wrong class
     for dtype, tolerance in ((tf.float32, 1e-6), (tf.float64, 1e-13)):
         loss = tf.nn.ctc_loss([[1, 2]], tf.constant(x, dtype), [2], [30])
         # Every path through the labels is equally unlikely.

@@ -57,7 +57,7 @@ def test_far_derivative(name, dtype):
 
 
 def test_gelu_to_the_last_digits():
-    """The tail of the normal distribution, to 3 eps from the middle to where it is no float any more."""
+    """The tail of the normal distribution, to 3 eps from the middle to where it underflows."""
     x = np.linspace(-13, 13, 2001, dtype=np.float32)
     wide = x.astype(np.float64)
     below = np.array([math.erfc(-v / math.sqrt(2)) / 2 for v in wide])

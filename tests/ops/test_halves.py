@@ -51,7 +51,7 @@ def test_reductions_of_strided_axes_and_of_nothing(dtype):
 
 @pytest.mark.parametrize("dtype", HALVES, ids=lambda d: d.name)
 def test_a_long_sum_in_a_program_is_that_of_the_op(dtype):
-    """Parts of a sum that were rounded to 16 bits would be off by their rounding: 60 tiles of 2048 elements."""
+    """60 tiles of 2048 elements: partial sums rounded to 16 bits would be visibly wrong."""
     x = tf.cast(np.random.default_rng(9).uniform(0.5, 1.5, 122880).astype(np.float32) * 2.0**-8, dtype)
     one = tf.ones([], dtype)
     total = tf.function(lambda x: tf.reduce_sum(x * one))(x)

@@ -333,7 +333,7 @@ def test_partition_and_stitch_are_inverse():
 
 @pytest.mark.parametrize("width", [1, 40])
 def test_scatter_and_segments_pass_nan_on(width):
-    """However long the rows are: as `maximum` and `reduce_max` do."""
+    """For rows of any length, as `maximum` and `reduce_max` do."""
     row = np.full((1, width), np.nan, np.float32)
     for scatter in (tf.tensor_scatter_nd_max, tf.tensor_scatter_nd_min):
         assert np.isnan(scatter(np.zeros_like(row), [[0]], row)).all()

@@ -135,7 +135,7 @@ def test_decompositions_put_together_again():
 @pytest.mark.parametrize("shape", [(3, 3), (5, 2), (2, 5), (6, 6), (1, 4)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
 def test_svd_of_many_small_matrices(shape, dtype):
-    """They have a loop of their own; it leaves zero and rank-deficient matrices to LAPACK."""
+    """Small matrices have a loop of their own; it leaves zero and rank-deficient ones to LAPACK."""
     x = normal(20, *shape, complex_=np.dtype(dtype).kind == "c").astype(dtype)
     x[1], x[2], x[4, :, 0] = 0, 1, x[4, :, -1]
     x[5] *= 1e-30
@@ -155,7 +155,7 @@ def test_svd_of_many_small_matrices(shape, dtype):
 def test_vectors_have_a_positive_largest_component():
     for v in (tf.linalg.eigh(normal(20, 6, 6))[1], tf.linalg.svd(normal(20, 6, 6))[1]):
         largest = np.take_along_axis(v.numpy(), np.argmax(np.abs(v), 1)[:, None], 1)
-        assert (largest > 0).mean() > 0.98  # of nearly equal ones, the first counts
+        assert (largest > 0).mean() > 0.98  # of nearly equal ones, the first is used
 
 
 def test_eigenvalues_are_in_order():
@@ -280,7 +280,7 @@ def test_the_2_norm_of_matrices():
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_eigh_tridiagonal_of_complex_numbers(dtype):
-    """beta is the diagonal above the main one, whose imaginary part is not looked at, as in TensorFlow."""
+    """beta is the diagonal above the main one, whose imaginary part is ignored, as in TensorFlow."""
     alpha, beta = normal(5, complex_=True).astype(dtype), normal(4, complex_=True).astype(dtype)
     matrix = np.diag(alpha.real) + np.diag(beta, 1) + np.diag(beta.conj(), -1)
     w, v = (t.numpy() for t in tf.linalg.eigh_tridiagonal(alpha, beta, eigvals_only=False))
@@ -323,7 +323,7 @@ def test_values_alone_are_decomposed_once_for_value_and_gradient(op, dtype):
     assert len(re.findall(r"= (svd|eigh)\w*\(", text)) == 1
     assert "svdvals" not in text
     assert "eigvalsh" not in text
-    # A step in a direction that leaves x self-adjoint: the values move as the gradient says.
+    # A step in a direction that leaves x self-adjoint: the values change as the gradient predicts.
     step = rng.normal(size=(5, 5)) + (1j * rng.normal(size=(5, 5)) if dtype is np.complex128 else 0)
     step = 1e-6 * (step + np.conj(step.T))
     moved = np.sum(weights.numpy() * (op(x + step).numpy() - op(x - step).numpy())).real / 2

@@ -10,7 +10,7 @@ InvalidArgument = tf.errors.InvalidArgumentError
 
 
 def gradient(f, x=X):
-    """The gradient of `f(x)`, weighted so that no two elements count the same."""
+    """The gradient of `f(x)`, with a different weight for each element."""
     x = tf.constant(x)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -74,7 +74,7 @@ def test_repeat_of_each_element_has_a_dense_gradient():
     np.testing.assert_array_equal(g, [[1 + 4, 2 + 5, 3 + 6], [7 + 10 + 13, 8 + 11 + 14, 9 + 12 + 15]])
 
 
-def test_repeat_refuses_what_does_not_fit():
+def test_repeat_with_wrong_shapes():
     with pytest.raises(ValueError, match="not compatible"):
         tf.repeat(X, [1, 2, 3], 0)
     with pytest.raises(InvalidArgument):
@@ -234,7 +234,7 @@ def test_T56_a_tape_keeps_no_operand_of_a_movement(name, counted_memory):
     x = tf.ones([64, 64])
     with tf.GradientTape() as tape:
         tape.watch(x)
-        # All but the scalar at the end is temporary, and nothing of it may stay.
+        # All but the final scalar is temporary and must be freed.
         before = tf.config.memory_info()["live_bytes"]
         y = tf.reduce_sum(MOVED[name](x + 1.0))
         kept = tf.config.memory_info()["live_bytes"] - before

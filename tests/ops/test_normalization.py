@@ -76,7 +76,7 @@ def test_half_precision_is_normalised_in_float():
 
 
 def test_moments_far_from_zero():
-    """Squares of the elements would have no digits left."""
+    """A formula with squares of the elements would lose all digits."""
     x = (1e4 + normal(1000, 40)).astype(np.float32)
     wide = x.astype(float)
     for axes in ([0], [1], [0, 1]):

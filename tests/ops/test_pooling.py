@@ -36,7 +36,7 @@ def test_max(dtype):
     np.testing.assert_array_equal(y, windows(x, 2, 2, np.max))
 
 
-def test_mean_counts_what_is_there():
+def test_means_do_not_count_padding():
     np.testing.assert_allclose(tf.nn.avg_pool2d(X, 2, 2, "SAME"), windows(X, 2, 2, np.mean), rtol=1e-6)
     y = tf.nn.avg_pool2d(X, 3, 1, "VALID")
     np.testing.assert_allclose(y[0, 0, 0], X[0, :3, :3].mean((0, 1)), rtol=1e-6)
@@ -117,7 +117,7 @@ def test_gradients_of_overlapping_windows_are_sums():
         for f in (tf.nn.max_pool2d, tf.nn.avg_pool2d):
             g = gradient(lambda x, f=f: f(x, 3, 2, "SAME"), x)
             count = f(x, 3, 2, "SAME").numpy().size
-            np.testing.assert_allclose(np.sum(g), count, rtol=1e-12)  # each window gives away one
+            np.testing.assert_allclose(np.sum(g), count, rtol=1e-12)  # each window contributes one
         g = gradient(lambda x: tf.reduce_sum(tf.nn.max_pool2d(x, 3, 2, "SAME") ** 2) / 2, x).numpy()
         y = tf.nn.max_pool2d(x, 3, 2, "SAME").numpy()
         np.testing.assert_allclose((g * x).sum(), (y * y).sum(), rtol=1e-12)

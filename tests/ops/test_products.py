@@ -1,4 +1,4 @@
-"""Products of float32, float16 and bfloat16: summed in float32 and rounded once, whatever the processor has for them;
+"""Products of float32, float16 and bfloat16: summed in float32 and rounded once, with any instructions of the processor;
 products of int8 in int32."""
 
 import os
@@ -73,7 +73,7 @@ def test_batches(dtype, left, right):
 
 @pytest.mark.parametrize("dtype", FORMATS, ids=lambda d: d.name)
 def test_long_sums(dtype):
-    """A gradient over a large batch: few results, many terms, which threads share."""
+    """A gradient over a large batch: few results and many terms, which are divided between threads."""
     rng = np.random.default_rng(2)
     a, b = matrix(rng, dtype, 20001, 6), matrix(rng, dtype, 20001, 70)
     close(tf.matmul(a, b, transpose_a=True), wide(a).T, wide(b), dtype)
@@ -172,7 +172,7 @@ print(tf.matmul(a, b, output_type=tf.int32).numpy().tobytes().hex())
 
 
 def test_every_instruction_set_gives_the_exact_product_of_small_integers():
-    """Sums of small integers have no rounding but the last: processors with and without the instruction agree."""
+    """Sums of small integers are rounded only once, so processors with and without the instruction agree."""
     outputs = set()
     for level in ("2", "3", "4"):
         run = subprocess.run(

@@ -42,7 +42,7 @@ def test_argmax_is_the_native_op():
 
 
 @pytest.mark.parametrize(("name", "reads"), [("sum", 0), ("mean", 0), ("sum_to", 0), ("max", 3), ("prod", 1)])
-def test_rules_keep_only_what_they_read(name, reads):
+def test_rules_save_only_the_residuals_they_read(name, reads):
     x = tf.constant(A)
     with tf.GradientTape() as tape:
         tape.watch(x)

@@ -114,7 +114,7 @@ def test_lines_do_not_touch_each_other():
 
 def test_element_types():
     x = normal(2, 4)
-    assert tf.signal.fft(x).dtype is tf.complex64  # arrays and lists become what TensorFlow makes of them
+    assert tf.signal.fft(x).dtype is tf.complex64  # arrays and lists are converted to TensorFlow's type
     assert tf.signal.rfft(x).dtype is tf.complex64
     assert tf.signal.rfft(tf.constant(x)).dtype is tf.complex128
     assert tf.signal.irfft(tf.constant(x.astype(complex))).dtype is tf.float64
@@ -184,7 +184,7 @@ def test_jacobian_and_vectorized_map():
 
 
 def test_gradients_of_cut_and_filled_signals():
-    """TensorFlow's fail here."""
+    """These calls fail in TensorFlow."""
     for n in (4, 6, 9):
         x = tf.constant(normal(2, 6))
         with tf.GradientTape() as tape:

@@ -47,7 +47,7 @@ def test_integers_of_numpy_as_indices(key):
 
 
 @pytest.mark.parametrize("key", [np.array([1]), np.array(1, np.int8), np.array(1.0), np.True_, 1.0], ids=str)
-def test_what_is_no_index(key):
+def test_invalid_indices(key):
     with pytest.raises(TypeError, match="valid indices"):
         tf.constant(X)[key]
 

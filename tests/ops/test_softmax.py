@@ -34,7 +34,7 @@ def test_axis_out_of_range():
 @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16], ids=lambda d: d.name)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (700, 40), (5, 300), (41, 1000), (3, 4096), (2, 9001)])
 def test_16_bit_floats_are_float32_rounded_once(dtype, shape):
-    """Whatever fits into a block of rows, and a row that is longer than one."""
+    """Rows of which many fit into a block, and a row that is longer than a block."""
     rng = np.random.default_rng(5)
     x, g = (tf.cast(4 * rng.normal(size=shape).astype(np.float32), dtype) for _ in "ab")
     weights = tf.nn.softmax(g)
@@ -56,7 +56,7 @@ def test_16_bit_floats_are_float32_rounded_once(dtype, shape):
     for narrow, exact in zip(results(x, g, weights), wide, strict=True):
         assert narrow.dtype is dtype
         np.testing.assert_array_equal(narrow, tf.cast(exact, dtype))
-    # Gradients of the softmax itself, from the rounded result that they are given: a sum in float32, one rounding.
+    # Gradients of the softmax are computed from its rounded result: a sum in float32, rounded once.
     eps = 2.0**-8 if dtype is tf.bfloat16 else 2.0**-11
     for f in (tf.nn.softmax, tf.nn.log_softmax):
         with tf.GradientTape() as tape:

@@ -38,7 +38,7 @@ def test_edges(name):
 
 
 def _floats():
-    """All kinds of float32: a sample of all bit patterns, all of some stretches, where ranges end, and no numbers."""
+    """Kinds of float32: a sample of all bit patterns, some ranges completely, the ends of ranges, and NaN."""
     every = np.arange(0, 1 << 32, 9973, dtype=np.uint64).astype(np.uint32).view(np.float32)
     near = [
         np.float32(v).view(np.uint32) + np.arange(-3000, 3000)
@@ -56,7 +56,7 @@ def _floats():
     "exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc".split(),
 )
 def test_two_units_of_the_last_place(name):
-    """In float32, against the functions of double. tests/native/float_check.cpp looks at all floats."""
+    """In float32, against the functions of double. tests/native/float_check.cpp checks all floats."""
     function, x = getattr(tf.math, name), _floats()
     got = function(x).numpy()
     with np.errstate(over="ignore", invalid="ignore"):

@@ -71,7 +71,7 @@ def test_refused(function, operands, words):
 @NEEDS_JAX
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int64, np.uint64])
-def test_casts_of_what_does_not_fit(dtype):
+def test_casts_of_numbers_out_of_range(dtype):
     if np.issubdtype(dtype, np.floating):
         x = np.array([np.nan, np.inf, -np.inf, 300.7, -300.7, 1e10, -1e20, 2.9, -0.5, 0.0], dtype)
     else:

@@ -1,1 +1,1 @@
-"""A corpus of small real programs, and the tests that run each of them in every way there is."""
+"""A corpus of small real programs, and the tests that run each of them in every mode."""

@@ -4,8 +4,8 @@ There are two kinds, both written as people write TensorFlow code and given the 
 
   * an `objective` returns `(loss, params, data)`: a scalar function of parameters and data, and
     arrays to start from. The runner differentiates it, once and twice, in every form.
-  * a `program` runs by itself and returns a nest of tensors. It decorates what contains a tape
-    with `step` and what runs under a tape with `forward`; either may be `tf.function`.
+  * a `program` runs by itself and returns a nest of tensors. It decorates functions that contain a
+    tape with `step` and functions that run under a tape with `forward`; either may be `tf.function`.
 
 Numbers come from fixed seeds, so that two libraries compute with the same ones.
 """
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     build: Any
     objective: bool
     order: int  # up to which order it is differentiated
-    tolerance: float  # in units of what its element type allows
+    tolerance: float  # in multiples of the tolerance of its element type
     without: dict  # mode -> why the program cannot run in it yet
 
 

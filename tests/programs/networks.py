@@ -59,7 +59,7 @@ def lstm(tf):
 
 @objective
 def gru(tf):
-    """A gated recurrent unit; the sequence comes apart with unstack and together with stack."""
+    """A gated recurrent unit; the sequence is split by unstack and joined by stack."""
 
     def loss(wz, wr, wh, x):
         h = tf.zeros((2, 3))

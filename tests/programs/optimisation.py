@@ -1,4 +1,4 @@
-"""Methods of second order, meta-learning, and what is done to gradients between tape and update."""
+"""Methods of second order, meta-learning, and the processing of gradients between tape and update."""
 
 import numpy as np
 
@@ -399,7 +399,7 @@ def distillation_with_temperature(tf):
 
 @program
 def exponential_moving_average_of_weights(tf, step, forward):
-    """The average of the weights is kept beside them and evaluated at the end."""
+    """The average of the weights is kept in other variables and evaluated at the end."""
     w, mean = tf.Variable(normal(29, 3)), tf.Variable(zeros(3), trainable=False)
     x, y = tf.constant(normal(30, 9, 3)), tf.constant(normal(31, 9))
 

@@ -1,4 +1,4 @@
-"""Runs the corpus on TensorFlow and writes down what it computes: `python tests/programs/referee.py`.
+"""Runs the corpus on TensorFlow and stores the results: `python tests/programs/referee.py`.
 
 Needs an interpreter that has TensorFlow. `reference.json` has, for each program, two numbers per
 result (see `runner.summary`); the tests compare with them.

@@ -119,7 +119,7 @@ def huber_regression(tf):
 
 @objective
 def focal_loss(tf):
-    """Cross-entropy that looks away from easy examples."""
+    """Cross-entropy with less weight on easy examples (focal loss)."""
 
     def loss(w, b, x, y):
         p = tf.sigmoid(tf.squeeze(x @ w, -1) + b)

@@ -1,4 +1,4 @@
-"""Updates of reinforcement learning; trajectories are data."""
+"""Updates of reinforcement learning on given trajectories."""
 
 import numpy as np
 

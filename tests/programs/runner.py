@@ -1,4 +1,4 @@
-"""Runs a program of the corpus in one mode, on any library that is TensorFlow to it.
+"""Runs a program of the corpus in one mode, on gradtape or TensorFlow.
 
 Modes:
   * eager: op by op.
@@ -98,7 +98,7 @@ def arrays(tf, nest):
 
 
 def summary(results):
-    """Two numbers for each array: its norm, and a sum with weights that tells its elements apart."""
+    """Two numbers for each array: its norm, and a weighted sum, which depends on the order of elements."""
     out = []
     for a in results:
         if a is None:
@@ -125,7 +125,7 @@ def difference(actual, expected, factor=1.0, none_is_zero=False):
 
     Args:
       none_is_zero: accept zeros where nothing is expected. A tape outside a function does not see
-        that a source is not connected inside; so it is in TensorFlow.
+        that a source is not connected inside, nor does TensorFlow's.
     """
     if len(actual) != len(expected):
         return f"{len(actual)} results, expected {len(expected)}"
@@ -151,7 +151,7 @@ def difference(actual, expected, factor=1.0, none_is_zero=False):
 
 
 def summary_difference(found, expected, results, factor=1.0):
-    """What is wrong with the summary of results, in a line; None when it agrees."""
+    """How the summary of results differs, in a line; None if it agrees."""
     if len(found) != len(expected):
         return f"{len(found)} results, expected {len(expected)}"
     for k, (f, e, a) in enumerate(zip(found, expected, results, strict=True)):
@@ -161,7 +161,7 @@ def summary_difference(found, expected, results, factor=1.0):
             )
         if f is None:
             continue
-        # Other kernels round elsewhere: wider than between the modes of one library.
+        # Kernels of another library round differently: a wider tolerance than between modes.
         limit = 5 * factor * LIMITS.get(a.dtype.name, 1e-12) * max(1.0, e[0])
         error = max(abs(x - y) for x, y in zip(f, e, strict=True))
         if not error <= limit:

@@ -107,7 +107,7 @@ def newton_root_until_small(tf):
 
 @objective
 def data_dependent_branches(tf):
-    """Each step takes the branch that its value asks for."""
+    """Each step takes a branch that depends on its value."""
 
     def loss(w, x):
         total = tf.constant(0.0)

@@ -63,7 +63,7 @@ def test_as_eager(name, mode):
         wrong = runner.difference(results, expected, entry.tolerance, mode in ("outside", "around"))
         assert wrong is None, f"run {k + 1}: {wrong}"
     info = _core.compile_info()
-    # What is recorded around functions of another engine runs by its rules.
+    # A tape around functions of another engine runs its rules one by one.
     if tf.config.get_engine() == "native":
         assert info["failures"] == 0, f"{info['failures']} backward passes could not be compiled"
     if mode == "compiled" and entry.objective:
@@ -72,7 +72,7 @@ def test_as_eager(name, mode):
 
 # ---- every size unknown ---------------------------------------------------------------------------
 
-# What these do in Python needs a size, which TensorFlow does not know either.
+# Their Python code needs a size, which is unknown in TensorFlow too.
 SIZES_IN_PYTHON = {
     "collatz_like_recursion": "ends when a size is 1",
     "exponential_smoothing": "unstacks",
@@ -98,7 +98,7 @@ def test_with_unknown_sizes(name, mode, caplog):
     entry = CORPUS[name]
     if mode in entry.without:
         pytest.skip(entry.without[mode])
-    # The first run makes the calls one by one, the second compiles them, the third runs the program.
+    # The first run executes the calls one by one, the second compiles them, the third runs the program.
     for k, results in enumerate(runner.run(tf, name, mode, 3, OfUnknownSizes)):
         wrong = runner.difference(results, eager(name), entry.tolerance, mode == "around")
         assert wrong is None, f"run {k + 1}: {wrong}"

@@ -1,4 +1,4 @@
-"""Calls with ragged tensors that must give TensorFlow's results, and the script that asks TensorFlow for them.
+"""Calls with ragged tensors that must give TensorFlow's results, and a script that computes these.
 
 `python tests/ragged/cases.py` in an environment with TensorFlow writes reference.json.
 """
@@ -966,7 +966,7 @@ def described(value):
 
 
 def result_of(tf, call):
-    """The result of a call, or the classes of the error, any of which a program may catch."""
+    """The result of a call, or the class of its error with its base classes, any of which a program may catch."""
     try:
         return described(eval(call, names(tf)))
     except Exception as e:

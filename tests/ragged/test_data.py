@@ -91,7 +91,7 @@ def test_generators():
         list(wrong)
 
 
-def test_what_is_refused():
+def test_unsupported_batches():
     with pytest.raises(TypeError, match="only supported for datasets that produce tensor elements"):
         D.from_tensor_slices(A).padded_batch(2)
     with pytest.raises(tf.errors.InvalidArgumentError):

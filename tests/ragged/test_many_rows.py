@@ -16,7 +16,7 @@ def rows_of(inner=(), dtype=np.float32, seed=0):
     splits = np.concatenate([[0], np.cumsum(lengths)])
     values = rng.integers(-50, 50, (splits[-1], *inner)).astype(
         dtype
-    )  # whole numbers: any order adds up to the same
+    )  # integers, so that sums do not depend on the order
     return np.split(values, splits[1:-1]), tf.RaggedTensor.from_row_splits(values, splits)
 
 

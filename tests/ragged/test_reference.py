@@ -25,7 +25,7 @@ def test_as_tensorflow(call):
 
 
 def check(found, expected):
-    """Numbers are compared with a tolerance, everything else as it is."""
+    """Compares numbers with a tolerance, everything else exactly."""
     assert type(found) is type(expected), (found, expected)
     if isinstance(expected, dict):
         assert found.keys() == expected.keys(), (found, expected)

@@ -27,13 +27,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize("a, b", FINE)
-def test_what_is_equal(a, b):
+def test_equal_values(a, b):
     CASE.assertAllEqual(a, b)
     CASE.assertAllClose(a, b)
 
 
 @pytest.mark.parametrize("a, b", WRONG)
-def test_what_is_not(a, b):
+def test_different_values(a, b):
     for check in (CASE.assertAllEqual, CASE.assertAllClose):
         with pytest.raises(AssertionError):
             check(a, b)

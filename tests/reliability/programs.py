@@ -1,7 +1,7 @@
-"""Computations that reach every part of the core; each gives tensors, the same ones every time, bit for bit.
+"""Computations that use every part of the core; each gives the same tensors every time, bit for bit.
 
-`python -m tests.reliability.programs` prints one hash for each: what they give must not depend on the number of
-threads (`GRADTAPE_NUM_THREADS`), nor on what other threads do meanwhile.
+`python -m tests.reliability.programs` prints a hash for each: results must not depend on the number of threads
+(`GRADTAPE_NUM_THREADS`), nor on what other threads do meanwhile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Contexts of a thread are entered and exited: in other threads, generators, tasks, nested, whatever dies first."""
+"""Contexts of a thread are entered and exited: in other threads, generators, tasks, nested, released in any order."""
 
 import asyncio
 import gc
@@ -19,7 +19,7 @@ def in_another_thread(f):
 
 
 def is_fresh():
-    """Whether this thread records, traces and follows nothing, and differentiates as ever."""
+    """Whether this thread records, traces and follows nothing, and can differentiate."""
     x = tf.constant(3.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -56,7 +56,7 @@ def test_a_tape_that_is_left_in_another_thread_stops_recording():
 
 
 def test_an_abandoned_generator_is_collected_in_another_thread():
-    """Its tape is left there, while this thread goes on (a use after free, once)."""
+    """Another thread leaves the tape while this one continues (once it was used after it was freed)."""
 
     def recording():
         with tf.GradientTape() as tape:

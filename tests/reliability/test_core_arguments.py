@@ -1,4 +1,4 @@
-"""Every function and method of the core with wrong arguments: exceptions, and nothing but exceptions."""
+"""Every function and method of the core with wrong arguments raises exceptions and does not crash."""
 
 import signal
 import threading
@@ -120,7 +120,7 @@ print("only exceptions")
 
 @pytest.mark.parametrize(("seed", "of_devices"), [(1, False), (2, False), (3, True), (4, True)])
 def test_wrong_arguments(seed, of_devices):
-    """Those of functions for values on devices in runs of their own: they change the objects that others are given."""
+    """Functions for values on devices are tested separately, because they change the objects passed to them."""
     code = _CALLS.replace("{seed}", str(seed)).replace("{of_devices}", str(of_devices))
     assert in_child(code) == "only exceptions\n"
 
@@ -181,7 +181,7 @@ def test_lists_that_change_while_they_are_read():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
-def test_what_is_no_error_of_an_argument_comes_out(error):
+def test_exceptions_raised_by_arguments_propagate(error):
     class Number:
         def __float__(self):
             raise error

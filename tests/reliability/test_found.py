@@ -1,4 +1,4 @@
-"""What the fuzzer found, each once: calls that crashed the process or did not come back."""
+"""Calls, found by the fuzzer, that once crashed the process or did not return."""
 
 import math
 

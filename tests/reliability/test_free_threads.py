@@ -1,4 +1,4 @@
-"""What threads share: variables, functions, ops, tapes, caches. With the interpreter's lock and without it."""
+"""Objects shared by threads: variables, functions, ops, tapes, caches; with the interpreter's lock and without it."""
 
 import gc
 import sys
@@ -25,7 +25,7 @@ def test_the_lock_stays_off():
 
 
 def test_one_variable_many_tapes():
-    """Each pass meets the others at the leaf of the variable, and finds its own gradient."""
+    """Concurrent passes visit the same leaf of a variable, and each computes its own gradient."""
     w = tf.Variable(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4))
     xs = [tf.constant(np.full((2, 3), k + 1, np.float32)) for k in range(8)]
 
@@ -64,7 +64,7 @@ def test_one_persistent_tape():
 
 
 def test_one_tape_used_up_by_one_thread():
-    """A tape that gives its gradient once gives it once, or says so; nothing breaks."""
+    """Several threads ask a tape that is not persistent for its gradient: each gets it, or an error."""
     for _ in range(50):
         w = tf.Variable(3.0)
         with tf.GradientTape() as tape:
@@ -83,7 +83,7 @@ def test_one_tape_used_up_by_one_thread():
 
 
 def test_records_of_another_thread_come_first():
-    """Numbers of records are an order also where threads hand tensors to each other under one tape."""
+    """Records are numbered in topological order, even if threads pass tensors to each other under one tape."""
     x = tf.constant(1.5)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -122,7 +122,7 @@ def test_several_threads_record_on_one_tape():
 
 
 def test_changes_add_up():
-    """assign_add reads and writes in one moment."""
+    """assign_add is atomic."""
     v = tf.Variable(np.zeros(64, np.float32))
     one = tf.ones(64)
     at_once(lambda k: [v.assign_add(one, read_value=False) for _ in range(_STEPS)])
@@ -174,7 +174,7 @@ def test_optimizer_steps_of_many_models():
 
 
 def test_one_cache_while_shapes_change():
-    """Structures come and go in the one cache of compiled passes."""
+    """Threads add structures to the cache of compiled passes, and evict them."""
 
     def work(k):
         for n in range(1, 60):
@@ -191,7 +191,7 @@ def test_one_cache_while_shapes_change():
 
 
 def test_lists_that_another_thread_changes():
-    """A list may change while it is read: the tensor has some state of it, or there is an error."""
+    """A list may change while it is converted: the tensor has one of its states, or there is an error."""
     items, over = [1.0] * 100, threading.Event()
 
     def change():
@@ -221,7 +221,7 @@ def test_garbage_is_collected_beside_tapes():
             w = tf.Variable(2.0)
             with tf.GradientTape() as tape:
                 y = w * w
-            tape.self = tape  # a cycle, for the collector of whichever thread
+            tape.self = tape  # a reference cycle, which any thread may collect
             assert float(tape.gradient(y, w)) == 4.0
         return True
 
@@ -251,7 +251,7 @@ def _beside(owner, others, turns=200):
 
 
 def test_watchers_and_trackers_that_another_thread_takes_away():
-    """A scope that another thread leaves keeps nobody from looking at what was in it."""
+    """While another thread leaves a scope, this one may read the state that the scope set."""
 
     class Watcher:
         def __init__(self):
@@ -291,7 +291,7 @@ def test_watchers_and_trackers_that_another_thread_takes_away():
 
 
 def test_tapes_that_another_thread_drops():
-    """The last reference to a tape that records goes in another thread, while its own looks for its tapes."""
+    """Another thread drops the last reference to a recording tape, while its own thread lists its tapes."""
     w = tf.Variable(1.0)
     open_tapes = []
 
@@ -362,7 +362,7 @@ def test_a_function_of_many_shapes():
 
 
 def test_values_read_while_they_are_assigned():
-    """Also those of variables whose size changes: each read is a whole value."""
+    """The same for variables whose size changes: each read gives a complete value."""
     v = tf.Variable(np.zeros(4, np.float32), shape=tf.TensorShape([None]))
 
     def work(k):
@@ -404,7 +404,7 @@ def test_datasets():
 
 
 def test_symbols_of_other_traces():
-    """Tapes around a trace are asked for their symbols while other threads let go of what is on them."""
+    """Symbols of the tapes around a trace are listed while other threads release records on them."""
     w = tf.Variable(2.0)
 
     def work(k):

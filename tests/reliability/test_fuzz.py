@@ -1,4 +1,4 @@
-"""A sample of every fuzzer (`make fuzz` runs them for minutes), and tests that they notice what is broken."""
+"""A sample of every fuzzer (`make fuzz` runs them for minutes), and tests that they detect errors."""
 
 import importlib.util
 import re
@@ -37,7 +37,7 @@ def test_sample(kind, seed, cases):
 
 
 def test_crashes_and_indecent_exceptions_are_seen(tmp_path):
-    """Calls that break something, each in its way, are found and named; the caller's own mistakes are not."""
+    """Calls that break something, in various ways, are reported by name; mere mistakes of the caller are not."""
     shutil.copytree(_ROOT / "tools/fuzz", tmp_path / "tools/fuzz")
     for name in ("gradtape", "tests"):
         (tmp_path / name).symlink_to(_ROOT / name)

@@ -1,4 +1,4 @@
-"""Files made to do harm: loading any format runs no code, leaves its folder for nothing, and asks for no absurd memory."""
+"""Malicious files: loading any format runs no code, opens nothing outside of its folder and allocates no huge memory."""
 
 import gzip
 import importlib.util
@@ -22,7 +22,7 @@ from gradtape.train import safetensors
 
 E = tf.errors
 DATA = Path(__file__).resolve().parents[1] / "train/data"
-MANY = 1 << 40  # what a file may ask for, and does not get
+MANY = 1 << 40  # a size in a file, more than there is memory for
 
 
 class Net(tf.Module):
@@ -45,7 +45,7 @@ class Net(tf.Module):
 
 
 class Careless(tf.Module):
-    """Runs what it finds in itself when it goes: no file may make one."""
+    """Runs its attribute as a command when it is deleted: no file may create one."""
 
     def __del__(self):
         os.system(self.command)  # noqa: S605
@@ -56,7 +56,7 @@ def activation(x):
 
 
 class Marks:
-    """A pickle of it makes a file."""
+    """Unpickling it creates a file."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -67,7 +67,7 @@ class Marks:
 
 @pytest.fixture
 def marker(tmp_path):
-    """A file that is there if something was run."""
+    """The file that exists if something was executed."""
     path = tmp_path / "ran"
     yield path
     assert not path.exists()
@@ -91,7 +91,7 @@ def description_of(folder):
 
 
 def write_signed(folder, content):
-    """Puts a description in a folder, with a checksum that fits."""
+    """Writes a description into a folder, with a matching checksum."""
     text = content if isinstance(content, bytes) else json.dumps(content).encode()
     (folder / "saved_model.json").write_bytes(text)
     values = folder / "variables/variables.safetensors"
@@ -112,19 +112,21 @@ def with_attribute(stored, value, name="x"):
     write_signed(stored, content)
 
 
-def test_what_a_saved_model_may_name(stored):
+def test_names_that_a_saved_model_may_use(stored):
     with_attribute(stored, {"list": [{"name": "gradtape:nn.relu"}, {"name": f"{__name__}:activation"}]})
     relu, other = tf.saved_model.load(stored).x
     assert relu is tf.nn.relu and other is activation
 
 
 def test_a_thread_whose_target_is_a_command(stored, marker):
-    """The file that ran a command in versions before: an object with any class and any attributes."""
+    """A file that ran a command in earlier versions: an object with any class and any attributes."""
     content = description_of(stored)
     content["objects"].append({"class": "threading:Thread", "attributes": {"_target": {"name": "os:system"}}})
     content["objects"][0]["attributes"]["t"] = {"object": 1}
     write_signed(stored, content)
-    with pytest.raises(ImportError, match="threading:Thread is no subclass of tf.Module that this program"):
+    with pytest.raises(
+        ImportError, match="threading:Thread is not a subclass of tf.Module that this program"
+    ):
         tf.saved_model.load(stored)
 
 
@@ -138,7 +140,7 @@ def test_a_thread_whose_target_is_a_command(stored, marker):
         "gradtape.module:Module.__init__", "", ":", "os", "gradtape:", "antigravity:fly", "this:d",
     ],
 )  # fmt: skip
-def test_what_it_may_not_name(stored, marker, name):
+def test_names_that_it_may_not_use(stored, marker, name):
     before = set(sys.modules)
     with_attribute(stored, {"name": name})
     with pytest.raises(ImportError, match="Loading imports nothing and runs nothing"):
@@ -147,7 +149,7 @@ def test_what_it_may_not_name(stored, marker, name):
     content = description_of(stored)
     content["objects"][0]["class"] = name
     write_signed(stored, content)
-    with pytest.raises(ImportError, match="is no subclass of tf.Module"):
+    with pytest.raises(ImportError, match="is not a subclass of tf.Module"):
         tf.saved_model.load(stored)
     assert not {"antigravity", "this"} & (set(sys.modules) - before)
 
@@ -216,7 +218,7 @@ def nested(depth):
         {"function": {"python": {"name": "gradtape:nn.relu"}, "signature": None, "autograph": True}},
     ],
 )  # fmt: skip
-def test_nonsense_is_damage(stored, value):
+def test_invalid_values_are_reported_as_damage(stored, value):
     with_attribute(stored, value)
     with pytest.raises(E.DataLossError, match="saved_model.json is damaged"):
         tf.saved_model.load(stored)
@@ -259,11 +261,11 @@ def of_another_library(path, header, data=b""):
 )  # fmt: skip
 def test_headers_of_safetensors(tmp_path, little_memory, header):
     of_another_library(tmp_path / "m.safetensors", header, bytes(8))
-    with pytest.raises(E.DataLossError, match="is damaged or no safetensors file"):
+    with pytest.raises(E.DataLossError, match="is damaged, or not a safetensors file"):
         tf.train.Checkpoint(w=tf.Variable([0.0, 0.0])).read(tmp_path / "m")
 
 
-def test_a_header_that_is_not_there(tmp_path, little_memory):
+def test_a_missing_header(tmp_path, little_memory):
     (tmp_path / "m.safetensors").write_bytes((2**63).to_bytes(8, "little") + b"{}")
     with pytest.raises(E.DataLossError, match="its header should have"):
         tf.train.load_checkpoint(tmp_path / "m")
@@ -311,7 +313,7 @@ def test_every_flipped_bit_of_a_checkpoint_of_tensorflow_is_noticed(tmp_path, pa
             continue
         assert values == right
         unnoticed.append(bit // 8)
-    # The footer is filled up with zeros that mean nothing.
+    # The footer is padded with zeros.
     assert all(part == ".index" and at >= len(whole) - 48 for at in unnoticed)
 
 
@@ -374,7 +376,7 @@ def test_a_manager_leaves_other_folders_alone(tmp_path, how, caplog):
 
 
 def test_absolute_paths_into_the_folder_are_those_of_the_folder(tmp_path):
-    """As in TensorFlow, which writes them for a folder that was named so."""
+    """As in TensorFlow, which writes absolute paths if the folder was given by one."""
     checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
     path = checkpoint.save(tmp_path / "ck/ckpt")
     (tmp_path / "ck/checkpoint").write_text(
@@ -428,7 +430,7 @@ def read(path, compression=""):
     return [r.numpy() for r in tf.data.TFRecordDataset(str(path), compression)]
 
 
-def test_a_record_that_is_not_there(tmp_path, little_memory):
+def test_a_missing_record(tmp_path, little_memory):
     for size in (MANY, 2**63, 2**64 - 1):
         length = size.to_bytes(8, "little")
         data = length + framing.masked(length) + bytes(100)
@@ -440,7 +442,7 @@ def test_a_record_that_is_not_there(tmp_path, little_memory):
 
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
 def test_records_are_unpacked_as_they_are_read(tmp_path, little_memory, compression):
-    """Two gigabytes in two megabytes: one record after the other needs no more than a record."""
+    """Two megabytes that decompress to two gigabytes: reading needs memory for one record at a time."""
     pack = zlib.compressobj(1, zlib.DEFLATED, 31 if compression == "GZIP" else 15)
     packed = pack.compress(framing.framed(bytes(1 << 24))) + pack.flush()
     (tmp_path / "r").write_bytes(packed * 128)
@@ -525,7 +527,7 @@ def test_files_of_elements(tmp_path, little_memory, marker):
 
 
 def test_pickles_are_never_read(tmp_path, marker):
-    """Whatever a file is called: bytes that Python would run are bytes."""
+    """A pickle in a file of any name is never loaded."""
     data = pickle.dumps(Marks(marker))
     for name in ("m.safetensors", "saved_model.json", "elements", "checkpoint", "r", "x.npy", "c.elements"):
         (tmp_path / name).write_bytes(data)

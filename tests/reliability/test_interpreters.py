@@ -1,4 +1,4 @@
-"""Where the core cannot run it says so with an ImportError, and nothing else breaks."""
+"""In interpreters where the core cannot run, importing it raises an ImportError and breaks nothing else."""
 
 import os
 import subprocess

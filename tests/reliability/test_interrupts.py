@@ -1,4 +1,4 @@
-"""Ctrl-C: long work stops soon, between two ops at the latest, and leaves a process that goes on to be right."""
+"""Ctrl-C: long work stops soon, between two ops at the latest, and the process gives right results afterwards."""
 
 import importlib.util
 import subprocess
@@ -8,8 +8,8 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends itself an interrupt")
 
-# A child does `work()` and is interrupted once that has begun; `_LIMIT` has room for a machine that is busy with
-# other things, and is less than what the work would take.
+# A child calls `work()` and is interrupted once that has begun. `_LIMIT` is enough for a busy machine, and less
+# than the work would take.
 _LIMIT = 10
 _CHILD = """
 import gc, os, signal, threading, time

@@ -1,4 +1,4 @@
-"""Nothing is recognised by an address: what was made for one object is not used for another that took its place."""
+"""Caches do not identify objects by address: an entry for one object is not used for another at its address."""
 
 import dataclasses
 import gc
@@ -27,7 +27,7 @@ class Plain:
 
 
 def scaled_by(x, *, config):
-    """`x` times what `config` says."""
+    """`x` times the factor of `config`."""
     return x * config.k
 
 
@@ -37,7 +37,7 @@ def value_of(o):
 
 @pytest.mark.parametrize("make", [Config, Frozen, Plain, lambda k: set(range(k)), lambda k: bytearray(k)])
 def test_temporary_arguments_of_functions(make):
-    """`f(x, Config(k))` was found by the id of an object that was gone."""
+    """Once, `f(x, Config(k))` was looked up by the id of a freed object."""
 
     @tf.function
     def f(x, o):
@@ -99,7 +99,7 @@ def test_a_new_variable_does_not_get_a_dead_ones_trace():
 
 
 def test_temporary_attributes_of_primitives():
-    """A compiled pass was found by the address of an attribute that was gone."""
+    """Once, a compiled pass was looked up by the address of a freed attribute."""
 
     scaled = tf.primitive(scaled_by, vjp=lambda g, x, out, config: g * config.k)
 
@@ -142,7 +142,7 @@ class TestCache:
         cache.add(10, 10)
         assert cache.find(8) is None and cache.find(7) == 7
 
-    def test_lets_go_of_what_died(self):
+    def test_entries_of_dead_objects_are_removed(self):
         cache = _core.Cache(1000)
         for k in range(500):
             cache.add(Plain(k), k)

@@ -1,4 +1,4 @@
-"""`make runs`, which shows that no test fails by chance: it counts what fails, and its busy machine ends with it."""
+"""`make runs`, which shows that no test fails by chance: it counts failures, and stops its own load at the end."""
 
 import importlib.util
 import sys

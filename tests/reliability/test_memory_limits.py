@@ -1,4 +1,4 @@
-"""Too little memory: every way out of the core is a Python exception, and variables are whole afterwards."""
+"""Too little memory: the core raises a Python exception, and variables have valid values afterwards."""
 
 import sys
 
@@ -156,7 +156,7 @@ print("loaded")
 
 
 def test_the_first_product():
-    """OpenBLAS ends the process when it finds no memory for its buffers: it is not asked before there is enough."""
+    """OpenBLAS ends the process when it has no memory for its buffers: it is not called unless there is enough."""
     assert in_child(_FIRST_PRODUCT) == "loaded\n"
 
 
@@ -200,7 +200,7 @@ print("only exceptions")
 
 @pytest.mark.parametrize("size", [200, 800])
 def test_products_of_several_threads_at_once_need_no_more_than_there_is(size):
-    """OpenBLAS takes 32 MB for each thread inside of it, and ends the process when it gets none."""
+    """OpenBLAS allocates 32 MB for each thread inside of it, and ends the process if that fails."""
     assert "only exceptions" in in_child(_AT_ONCE.replace("{size}", str(size)))
 
 

@@ -1,4 +1,4 @@
-"""A sample of `python -m tools.fuzz.files`: mutated files of every format end in values or in TensorFlow's errors."""
+"""A sample of `python -m tools.fuzz.files`: mutated files of every format give values or TensorFlow's errors."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ def test_mutated_files():
     assert done.stdout.splitlines()[-1].startswith("files: 600 mutated files, ")
 
 
-def test_the_fuzzer_finds_what_is_wrong():
+def test_the_fuzzer_detects_errors():
     """A reader that does not compare checksums gives other values."""
     code = (
         "import types\n"

@@ -1,4 +1,4 @@
-"""Pickles and copies: what holds values keeps them bit for bit, what cannot be kept says so."""
+"""Pickles and copies: values are kept bit for bit; objects that cannot be pickled raise an error."""
 
 import copy
 import importlib.util
@@ -14,7 +14,7 @@ WAYS |= {"copy": copy.copy, "deepcopy": copy.deepcopy}
 every_way = pytest.mark.parametrize("again", WAYS.values(), ids=WAYS)
 APART = {
     name: way for name, way in WAYS.items() if name != "copy"
-}  # a shallow copy of what has state shares it
+}  # a shallow copy of an object with state shares that state
 apart = pytest.mark.parametrize("again", APART.values(), ids=APART)
 DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128"
@@ -72,7 +72,7 @@ def test_a_copy_is_on_no_tape(again):
 
 
 @every_way
-def test_what_describes_values(again):
+def test_shapes_types_and_specs(again):
     for x in (
         tf.TensorShape([2, None]), tf.TensorShape([]), tf.TensorSpec([2, None], tf.int32, "n"), tf.bfloat16, tf.float32,
         tf.random.Algorithm.PHILOX, tf.UnconnectedGradients.ZERO,
@@ -164,7 +164,7 @@ def steps(net, optimizer, n):
     "again", [WAYS["pickle 2"], WAYS["pickle 5"], copy.deepcopy], ids=["2", "5", "deepcopy"]
 )
 def test_training_goes_on(name, again):
-    """A module and its optimizer, kept together: the steps after are the same bits as without."""
+    """A module and its optimizer, pickled together: later steps are the same bit for bit."""
     net, optimizer = Net(), OPTIMIZERS[name](tf.optimizers)
     steps(net, optimizer, 3)
     net2, optimizer2 = again((net, optimizer))
@@ -215,6 +215,6 @@ def symbol():
     ],
     ids=["tape", "dataset", "symbol"],
 )
-def test_what_cannot_be_kept(make, words):
+def test_objects_that_cannot_be_pickled(make, words):
     with pytest.raises((TypeError, NotImplementedError), match=words):
         pickle.dumps(make())

@@ -15,13 +15,13 @@ import gradtape as tf
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork"),
-    # Python 3.12 warns of forks in processes with threads; that they work is what is tested here.
+    # Python 3.12 warns of forks in processes with threads; these tests show that they work.
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 
 
 def in_child(work):
-    """Runs `work` in a fork of this process; fails if it does, or does not come back."""
+    """Runs `work` in a fork of this process; fails if it fails or hangs."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -130,7 +130,7 @@ def test_fork_while_other_threads_compute():
 
 
 def test_fork_while_other_threads_multiply():
-    """Small products: they are in and out of OpenBLAS, and its lock, all the time."""
+    """Small products, so that threads often enter OpenBLAS and take its lock."""
     x = tf.constant(np.linspace(-1, 1, 64 * 64).reshape(64, 64).astype("f4"))
     expected = tf.matmul(x, x).numpy()
     stop = threading.Event()
@@ -193,7 +193,7 @@ def test_fork_while_another_thread_traces():
 
 
 def test_fork_while_it_is_traced():
-    """The thread that forks keeps its locks in the child, and lets go of them there."""
+    """The locks of the forking thread are still held in the child, and released there."""
     here, children = os.getpid(), []
     y = again = None
 

@@ -21,7 +21,7 @@ _LIBRARY = (*tf.__path__, contextlib.__file__)
 
 
 def state():
-    """All that the contexts below change, in this thread."""
+    """The state of this thread that the contexts below change."""
     return (
         scopes.current_scope(),
         scopes.creators.now(),
@@ -127,7 +127,7 @@ def test_interrupted_at_every_bytecode(name):
             sys.settrace(trace)
         gc.collect(0)
         if name == "the same name_scope":
-            # Held elsewhere it lives on; an interrupt that Python delivers does not come between the block and its end.
+            # A reference elsewhere keeps it alive; Python delivers no interrupt between the block and its end.
             while scopes.current_scope():
                 _HELD.__exit__()
         assert state() == before, f"bytecode {at}"

@@ -1,4 +1,4 @@
-"""Threads: results are the same bits on any number of them, whether they are the core's own or the user's."""
+"""Threads: results are the same bit for bit on any number of them, the core's own or the user's."""
 
 import os
 import subprocess
@@ -75,7 +75,7 @@ print("same")
 
 @pytest.mark.parametrize("compiled", ["always", "0"])
 def test_first_compilation_raced(compiled):
-    """No pass has been seen and no function traced when the threads arrive."""
+    """No pass is in the cache and no function is traced when the threads start."""
     env = os.environ | {"GRADTAPE_COMPILE": compiled}
     code = _RACE.format(root=str(_ROOT))
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=600)

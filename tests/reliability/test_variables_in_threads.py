@@ -1,4 +1,4 @@
-"""Variables that several threads read and change: no crash, no torn value, a step seen wholly or not at all."""
+"""Variables that several threads read and change: no crash, no torn value, a step is seen completely or not at all."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def in_child(code: str, timeout: int = 300) -> str:
-    """What a program printed; it must end well. Crashes are the child's."""
+    """The output of a program, run in a child process that may crash; it must succeed."""
     start = f"import sys; sys.path.insert(0, {str(_ROOT)!r})\n"
     command = [sys.executable, "-c", start + code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
@@ -45,7 +45,7 @@ print("whole")
 """
 
 
-def test_a_function_reads_what_others_assign():
+def test_a_function_reads_values_assigned_by_other_threads():
     assert in_child(_ASSIGNED) == "whole\n"
 
 
@@ -101,7 +101,7 @@ def test_a_step_is_seen_wholly_or_not_at_all(steps):
 
 
 def test_changes_wait_for_a_step():
-    """Every change counts, whoever is at work on the variable: additions are not lost."""
+    """Additions of several threads to one variable are not lost."""
     v = tf.Variable(tf.zeros([200_000]))
     x = tf.ones([200_000])
 
@@ -185,6 +185,6 @@ print("left")
 
 
 def test_the_process_ends_while_threads_compute():
-    """Python ends daemon threads when they ask for its lock: not by an abort."""
+    """Python ends daemon threads at exit, when they take its lock; the process must not abort."""
     for _ in range(3):
         assert in_child(_DAEMON) == "left\n"

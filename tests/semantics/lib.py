@@ -24,7 +24,7 @@ tf = importlib.import_module(LIBRARY)
 
 
 def differs_on_tensorflow(reason, raises=None):
-    """Marks a test of what gradtape does on purpose and TensorFlow does not."""
+    """Marks a test of a deliberate difference from TensorFlow."""
     return pytest.mark.xfail(ON_TENSORFLOW, reason=reason, raises=raises, strict=True)
 
 
@@ -61,7 +61,7 @@ def logged_warnings():
 
 
 def warnings_of_fresh_process(code):
-    """What `code` logs in a process of its own, for warnings given once a process."""
+    """What `code` logs in a new process, for warnings that are given once per process."""
     script = textwrap.dedent(f"""
         import importlib, json, logging
         tf = importlib.import_module({LIBRARY!r})

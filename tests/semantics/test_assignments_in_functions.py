@@ -79,7 +79,7 @@ def test_gradients_stop_at_assignments(f, by_x, by_v, graph):
 
 
 def test_second_derivatives_of_a_linear_part():
-    """What does not depend on a source has no gradient with respect to it, though another result of the function does."""
+    """A result that does not depend on a source has no gradient, even if another result of the function does."""
     f = tf.function(lambda x, y: x * 2.0 + y * y)
     a, b = tf.constant(1.0), tf.constant(2.0)
     for call in (lambda x, y: x * 2.0 + y * y, f, f, f):
@@ -96,7 +96,7 @@ def test_second_derivatives_of_a_linear_part():
 
 
 def test_second_derivatives_of_what_was_not_used():
-    """A zero that comes back to a function goes on only where the function goes."""
+    """A zero cotangent is passed on only to the arguments that the result depends on."""
     v, x = tf.Variable([[1.0, -2.0]]), tf.constant([1.0, 2.0])
     for call in (lambda x: tf.nn.relu(v), tf.function(lambda x: tf.nn.relu(v))):
         with tf.GradientTape() as outer:
@@ -109,7 +109,7 @@ def test_second_derivatives_of_what_was_not_used():
 
 
 def test_second_derivatives_beside_an_assignment():
-    """What is assigned has no cotangent, and what leads to it no second derivative."""
+    """An assigned value has no cotangent, and values that lead to it have no second derivative."""
     v, w, x = tf.Variable(2.0), tf.Variable(1.0), tf.constant(3.0)
 
     def f(x):

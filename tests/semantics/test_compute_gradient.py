@@ -1,4 +1,4 @@
-"""tf.test.compute_gradient: derivatives by tape beside those by differences."""
+"""tf.test.compute_gradient: derivatives by a tape and by differences."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""tf.function objects and their traces: what they say of themselves, how they are called, and when there is another one."""
+"""tf.function objects and their traces: their properties, how they are called, and when they retrace."""
 
 import collections
 import copy
@@ -31,7 +31,7 @@ def shapes(tensors):
     return [None if t.shape.rank is None else t.shape.as_list() for t in tensors]
 
 
-# ---- what a trace says of itself ----------------------------------------------------------------
+# ---- properties of a trace ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [3, None])
@@ -52,7 +52,7 @@ def test_inputs_and_outputs(size):
 
 
 @pytest.mark.parametrize("size", [2, None])
-def test_what_it_uses_from_outside(size):
+def test_captured_variables_and_tensors(size):
     v, w, k = tf.Variable([1.0, 2.0]), tf.Variable(2.0, trainable=False), tf.constant(4.0)
     c = tf.function(lambda x: v * x + w + k).get_concrete_function(spec([size]))
     assert [x is y for x, y in zip(c.variables, (v, w), strict=True)] == [True, True]
@@ -321,7 +321,7 @@ def test_get_concrete_function_with_a_signature():
     assert f.experimental_get_tracing_count() == 1
 
 
-def test_what_python_needs_a_value_for_has_no_trace():
+def test_python_conditions_on_tensors_cannot_be_traced():
     def f(x):
         if x > 0:
             return x
@@ -796,7 +796,7 @@ def test_a_copy_of_a_module_has_its_own_variables():
     assert a(tf.ones([1])).numpy().tolist() == [2.0] and b(tf.ones([1])).numpy().tolist() == [5.0]
 
 
-def test_what_python_cannot_pickle():
+def test_a_lambda_cannot_be_pickled():
     with pytest.raises((pickle.PicklingError, AttributeError), match="pickle"):
         pickle.dumps(tf.function(lambda x: x))
 
@@ -832,7 +832,7 @@ def test_a_signature_of_an_iterator():
 
 
 class Kind(tf.types.experimental.TraceType):
-    """Traces for a number serve larger ones, too."""
+    """A trace for a number is used for larger ones too."""
 
     def __init__(self, number):
         self.number = number

@@ -1,4 +1,4 @@
-"""Which derivative is meant where there is none, more than one, or no gradient at all."""
+"""Conventions for points without a derivative or with several, and for ops without a gradient."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from .lib import ON_TENSORFLOW, assert_close, differs_on_tensorflow, gradient, t
 
 NAN, INF = np.nan, np.inf
 
-# Lambdas all, so that a missing op fails its own case and not the import.
+# All are lambdas, so that a missing op fails its own case and not the import.
 DERIVATIVES = {
     "abs(0)": (lambda x: tf.abs(x), 0.0, 0.0),
     "relu(0)": (lambda x: tf.nn.relu(x), 0.0, 0.0),

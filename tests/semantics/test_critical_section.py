@@ -1,4 +1,4 @@
-"""tf.CriticalSection: functions one at a time; and what programs of TensorFlow 1 ask for: names, ops, sizes."""
+"""tf.CriticalSection: functions one at a time; and functions that programs of TensorFlow 1 use: names, ops, sizes."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ def test_one_function_at_a_time():
     assert most == [1] * 20 and section.name == "s"
 
 
-def test_results_are_tensors_and_failures_let_go():
+def test_results_are_tensors_and_failures_release_the_lock():
     section, v = tf.CriticalSection(), tf.Variable(1)
     out = section.execute(lambda: {"a": 1, "b": (v.assign_add(2), None)})
     assert out["a"].numpy() == 1 and out["b"][0].numpy() == 3 and out["b"][1] is None
@@ -77,7 +77,7 @@ def test_sizes_as_objects_are_numbers():
         tf.convert_to_tensor(tf.compat.v1.Dimension(None))
 
 
-def test_what_an_assignment_gives_has_an_op_in_functions_only():
+def test_the_result_of_an_assignment_has_an_op_in_functions_only():
     v = tf.Variable(1.0)
     with pytest.raises(AttributeError, match="undefined when eager"):
         v.assign(2.0).op  # noqa: B018

@@ -1,4 +1,4 @@
-"""Restoring a checkpoint into objects that come later: attributes, lists, dictionaries, tuples, modules in them."""
+"""Restoring a checkpoint into objects that are created later: attributes, lists, dictionaries, tuples, modules in them."""
 
 import collections
 
@@ -14,7 +14,7 @@ def v(x=0.0):
 
 
 def restored(tmp_path, build, fill):
-    """What the variables that `fill` gives have after a restore that came before them, and whether all is consumed."""
+    """The values of the variables that `fill` creates after a restore, and whether the checkpoint was used completely."""
     source = tf.Module()
     build(source)
     path = tf.train.Checkpoint(source).save(str(tmp_path / "ck"))
@@ -205,7 +205,7 @@ def shared(m):
     m.d = {"z": m.x}
 
 
-def test_what_was_one_is_one(tmp_path):
+def test_shared_objects_stay_shared(tmp_path):
     def fill(m):
         m.a, m.x, m.d = v(), [], {}
         m.x.append(m.a)

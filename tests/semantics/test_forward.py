@@ -311,7 +311,7 @@ def test_F5_custom_gradients_are_differentiated_by_their_forward_code():
 
 @tf.custom_gradient
 def doubled(x):
-    """Says that its derivative is 100 x, though it is 2."""
+    """Has a custom gradient of 100 x, though its derivative is 2."""
     return x * 2.0, lambda g: g * 100.0 * x
 
 
@@ -334,7 +334,7 @@ def test_F5_forward_over_the_gradient():
             y = doubled(x) ** 2
         g = tape.gradient(y, x)
     assert_close(g, 2 * 6.0 * 300.0)
-    # 4x · 100x by the forward code of what the gradient reads, and by the gradient's own code
+    # 4x · 100x from the forward code of the values that the gradient reads, and from the gradient's own code
     assert_close(acc.jvp(g), 4 * 300.0 + 12.0 * 100.0)
     assert_close(acc.jvp(y), 2 * 6.0 * 2.0)
 

@@ -1,5 +1,5 @@
-"""Functions of the user's that the library calls while sizes are not known: what is traced is not done, and what they
-read has gradients."""
+"""Functions of the user's that the library calls while sizes are unknown: traced calls are not executed, and values that
+they read have gradients."""
 
 import numpy as np
 import pytest

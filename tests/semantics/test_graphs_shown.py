@@ -1,4 +1,4 @@
-"""Graphs as programs look at them: operations, names, tensors by name. And control flow as version 1 has it."""
+"""Graphs as programs inspect them: operations, names, tensors by name. Control flow of version 1."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a tape keeps alive, and until when."""
+"""Which objects a tape keeps alive, and how long."""
 
 import gc
 import weakref

@@ -60,7 +60,7 @@ def test_divide_no_nan_of_two_types(x, y):
     if x != y:
         with pytest.raises(TypeError, match="must have the same dtype, got"):
             tf.math.divide_no_nan(a, b)
-    if x != "complex64":  # an array has no type beside a tensor
+    if x != "complex64":  # an array takes the type of the tensor
         assert tf.math.divide_no_nan(np.array([1, 2], x), b).dtype == (b / b).dtype
 
 
@@ -140,7 +140,7 @@ def test_default_types_and_real_parts():
 # ---- lists and numbers as tensors ----
 
 
-def test_lists_of_tensors_take_the_type_that_is_asked_for():
+def test_lists_of_tensors_take_the_given_type():
     one = tf.constant([1.0, 2.0])
     for out in (
         tf.convert_to_tensor([one, [3.0, 4.0]], tf.float64),
@@ -177,7 +177,7 @@ def test_a_large_shape_is_a_tensor_of_int64():
     assert tf.convert_to_tensor(tf.TensorShape([2**31 - 1, 2])).dtype == tf.int32
 
 
-def test_pad_with_what_does_not_fit():
+def test_pad_with_wrong_paddings():
     assert_close(tf.pad(tf.constant([1, 2], tf.uint8), [[1, 0]], constant_values=-1), [255, 1, 2])
     np.testing.assert_array_equal(tf.pad([True, True], [[1, 1]]), [False, True, True, False])
 
@@ -274,7 +274,7 @@ def test_swish_of_a_list():
         ([[3, 3]], "size of the split_tensor must be 1-D"),
     ],
 )
-def test_split_into_what_does_not_fit(sizes, words):
+def test_split_into_wrong_sizes(sizes, words):
     with pytest.raises(Invalid, match=words.replace("[", r"\[")):
         tf.split(tf.range(6), sizes)
 
@@ -391,7 +391,7 @@ def test_conv_of_batches():
         ({"filter": np.ones([2, 2, 2], np.float32)}, "The filter must be rank 4 or 5 but got 3"),
     ],
 )
-def test_conv_of_what_does_not_fit(change, words):
+def test_conv_of_wrong_shapes(change, words):
     fits = {
         "input": images(1, 4, 4, 2),
         "filter": images(2, 2, 2, 1),

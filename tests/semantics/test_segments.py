@@ -1,4 +1,4 @@
-"""Functions in which some sizes depend on values: between those, the calls run as programs, and nothing changes.
+"""Functions in which some sizes depend on values: the calls between those run as programs, with the same results.
 
 Every function is called several times: first call by call, then as programs.
 """
@@ -12,7 +12,7 @@ X = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]], np.float32)
 
 
 def several(f, *args, times=4):
-    """The results of some calls, which must be the same; those of the last."""
+    """Calls a function several times, which must give the same results, and returns the last."""
     runs = [
         tf.nest.map_structure(lambda r: np.asarray(tf.convert_to_tensor(r)), f(*args)) for _ in range(times)
     ]
@@ -252,6 +252,5 @@ def test_random_numbers_are_those_of_one_graph():
         ],
         atol=1e-6,
     )
-    np.testing.assert_allclose(
-        tf.random.normal([2]), [-0.1803067, -0.9502863], atol=1e-6
-    )  # which eager mode numbers by itself
+    # In eager mode random ops are numbered differently.
+    np.testing.assert_allclose(tf.random.normal([2]), [-0.1803067, -0.9502863], atol=1e-6)

@@ -184,7 +184,7 @@ FUNCTIONS = {
         spec(None),
         spec([2, 3]),
     ),
-    # Sizes that a single choice of the unknown ones would not tell.
+    # Sizes that could not be inferred from a single choice of the unknown ones.
     "squeeze": (lambda x: shown(tf.squeeze(x), tf.squeeze(x, 0)), spec([None, 2])),
     "least": (lambda x: shown(tf.linalg.diag_part(x), *tf.linalg.svd(x)), spec([None, 2])),
     "part": (lambda n: shown(tf.ones([4, 6])[:n], tf.ones([4, 6])[:, n:]), spec([], tf.int32)),

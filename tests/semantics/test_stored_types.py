@@ -1,5 +1,5 @@
-"""Tensors of types that are only stored and cast: 8-bit floats and smaller types. What moves their elements, what they
-become in other types, what is refused."""
+"""Tensors of types that are only stored and cast: 8-bit floats and smaller types. Moving their elements, casts to
+other types, and ops that are rejected."""
 
 import pickle
 import sys
@@ -54,7 +54,7 @@ def test_floats_are_rounded_to_even(dtype, given, expected, source) -> None:
 
 
 def test_doubles_are_rounded_once() -> None:
-    """By way of float32 both would be halves, and go to even."""
+    """By way of float32 both would be ties, rounded to even."""
     x = tf.constant([1.125 + 2.0**-40, 1.375 - 2.0**-40], tf.float64)
     assert numbers(tf.cast(tf.cast(x, E5M2), tf.float64)) == [1.25, 1.25]
 
@@ -89,7 +89,7 @@ def test_integers_wrap(source) -> None:
     assert back.dtype == tf.uint8 and numbers(back) == [0, 7, 248, 248, 7, 4, 252]
 
 
-def test_all_bits_and_many_floats_are_what_ml_dtypes_says() -> None:
+def test_all_bits_and_many_floats_agree_with_ml_dtypes() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is an optional package")
     rng = np.random.default_rng(0)
     floats = [rng.integers(0, 2**32, 20_000, dtype=np.uint32).view(np.float32)]

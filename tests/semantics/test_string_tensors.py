@@ -1,4 +1,4 @@
-"""Tensors of strings: made of Python's, moved, compared, joined; as variables, in functions; what is refused."""
+"""Tensors of strings: made from Python strings, moved, compared, joined; as variables, in functions; errors."""
 
 import numpy as np
 import pytest

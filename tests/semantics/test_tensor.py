@@ -436,7 +436,7 @@ def test_integers_divide_as_floats_in_functions(kind):
     "op", [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.lt, operator.ge]
 )
 @pytest.mark.parametrize("other", [None, object(), {"a": 1}, {1}], ids=["None", "object", "dict", "set"])
-def test_operators_refuse_what_is_no_tensor(op, other):
+def test_operators_reject_objects_that_are_no_tensors(op, other):
     for operands in ((tf.constant([1.0]), other), (other, tf.constant([1.0]))):
         with pytest.raises(ValueError, match="unsupported type"):
             op(*operands)

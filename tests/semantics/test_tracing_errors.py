@@ -1,4 +1,4 @@
-"""What is refused while a function is traced, and the classes that say so; what is allowed and looks as if it were not."""
+"""Errors while a function is traced, and their classes; and code that looks wrong but is allowed."""
 
 import operator
 
@@ -311,7 +311,7 @@ def test_a_scalar_is_nothing_to_iterate_over():
         f(tf.constant(1.0))
 
 
-def test_what_conditions_must_be():
+def test_conditions_must_be_scalar_booleans():
     with pytest.raises(ValueError, match="None"):
         tf.cond(None, lambda: 1, lambda: 2)
     f = tf.function(lambda p: tf.cond(p, lambda: 1, lambda: 2))
@@ -370,7 +370,7 @@ def wrong_gradient(x):
     return x * 2.0, grad
 
 
-def test_a_gradient_that_nobody_asks_for_may_be_wrong():
+def test_an_error_in_a_gradient_that_is_not_requested():
     x = tf.constant(1.0)
     f = tf.function(lambda x: tf.stop_gradient(wrong_gradient(x)) + x)
     with tf.GradientTape() as tape:
@@ -382,7 +382,7 @@ def test_a_gradient_that_nobody_asks_for_may_be_wrong():
 
 
 @pytest.mark.parametrize("traced", [False, True])
-def test_a_gradient_that_is_asked_for_says_what_is_wrong(traced):
+def test_an_error_in_a_requested_gradient(traced):
     x = tf.constant(1.0)
     f = tf.function(lambda x: wrong_gradient(x)) if traced else wrong_gradient
     with pytest.raises(ValueError, match="nobody should ask"):
@@ -476,7 +476,7 @@ def test_only_a_tensor_with_a_value_has_numpy():
         x.numpy(1)
 
 
-def test_what_asks_for_numpy_is_traced_for_all_rows_at_once():
+def test_functions_that_test_for_numpy_are_traced_for_all_rows():
     calls = []
 
     def f(x):

@@ -1,4 +1,4 @@
-"""Static shapes of tensors of unknown size, and errors of programs that need to know more."""
+"""Static shapes of tensors of unknown size, and errors of programs that need a known size."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def shapes_seen(f, *specs):
     return seen
 
 
-# ---- what is known --------------------------------------------------------------------------------
+# ---- known sizes ----------------------------------------------------------------------------------
 
 
 def test_set_shape():
@@ -127,7 +127,7 @@ def test_generators():
         np.testing.assert_allclose(normal, same.normal([n, 2]), rtol=1e-5)
 
 
-def test_lists_of_tensors_become_the_type_that_is_asked_for():
+def test_lists_of_tensors_are_converted_to_the_given_type():
     @tf.function(input_signature=[spec([None])])
     def f(x):
         return tf.convert_to_tensor([x, x], tf.int32), [x] * tf.size(x)
@@ -137,7 +137,7 @@ def test_lists_of_tensors_become_the_type_that_is_asked_for():
     assert tf.convert_to_tensor([tf.constant(1.5)], tf.int32).numpy().tolist() == [1]
 
 
-# ---- what is wrong --------------------------------------------------------------------------------
+# ---- errors ---------------------------------------------------------------------------------------
 
 vector, matrix = spec([None]), spec([None, 2])
 WRONG = {
@@ -164,7 +164,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_needs_to_be_known(name):
+def test_programs_that_need_a_known_size(name):
     f, specs, error, text = WRONG[name]
     with pytest.raises(error, match=text):
         tf.function(f, input_signature=specs).get_concrete_function()
@@ -186,7 +186,7 @@ def test_the_last_size_of_a_layer_needs_to_be_known():
     ],
 )
 def test_sizes_that_never_fit(f, other):
-    # The sizes by which shapes are inferred are nobody's business.
+    # The sizes used to infer shapes must not appear in messages.
     error = ValueError if ON_TENSORFLOW else tf.errors.InvalidArgumentError
     with pytest.raises(error, match="3") as caught:
         tf.function(f, input_signature=[spec([None, 3]), other]).get_concrete_function()

@@ -1,7 +1,7 @@
 """Derivatives through functions whose sizes are not known, or depend on values.
 
-A table of losses is differentiated with the tape inside of the function, outside, and around it; eager mode says what is
-right. Each function runs at several sizes of one trace, and twice at each: calls one by one, then as a program.
+A table of losses is differentiated with the tape inside of the function, outside, and around it, and compared with
+eager mode. Each function runs at several sizes of one trace, and twice at each: calls one by one, then as a program.
 """
 
 import numpy as np
@@ -58,7 +58,7 @@ def stitched(x):
 
 @tf.custom_gradient
 def cubes(x):
-    """The cubes of positive elements, with a gradient that is not theirs."""
+    """The cubes of positive elements, with a custom gradient that differs from theirs."""
 
     def grad(g):
         return tf.where(x > 0, 7 * x**2, 0.0) * tf.reduce_sum(g)
@@ -199,7 +199,7 @@ def test_forward_mode(loss):
         )
 
 
-# ---- what does not depend -------------------------------------------------------------------------
+# ---- unconnected sources --------------------------------------------------------------------------
 
 
 def test_a_second_derivative_that_does_not_depend():
@@ -404,7 +404,7 @@ def test_a_variable_of_unknown_shape(shape, outside):
         np.testing.assert_allclose(gradient(), 3 * matrix(n, 2) ** 2, rtol=1e-5)
 
 
-def test_what_is_known_of_a_variable_of_unknown_shape():
+def test_the_static_shape_of_a_variable_of_unknown_shape():
     v, w = tf.Variable(matrix(2, 2), shape=[None, 2]), tf.Variable(matrix(2, 3))
 
     @tf.function

@@ -1,4 +1,4 @@
-"""Loops and branches of unknown sizes: invariants, growing arrays, datasets, folds, gradients, and what is wrong."""
+"""Loops and branches of unknown sizes: invariants, growing arrays, datasets, folds, gradients, errors."""
 
 import logging
 
@@ -13,7 +13,7 @@ set_options = tf.autograph.experimental.set_loop_options
 
 @pytest.fixture(autouse=True)
 def _nothing_runs_eagerly(caplog):
-    """A function that falls back to its Python code gives right results, too; the log tells."""
+    """Checks the log, because a function that falls back to its Python code gives right results too."""
     with caplog.at_level(logging.INFO, "gradtape"):
         yield
     assert "eagerly" not in caplog.text
@@ -143,7 +143,7 @@ def test_options_in_loops_within_loops():
     assert f(tf.constant(2)).numpy().tolist() == [0.0, 0.0, 1.0, 1.0, 2.0]
 
 
-def test_autograph_keeps_what_is_not_known():
+def test_autograph_keeps_unknown_sizes():
     @tf.function(input_signature=[spec([None]), spec(None)])
     def f(x, y):
         while tf.size(x) < 4:
@@ -158,7 +158,7 @@ def test_autograph_keeps_what_is_not_known():
         assert [s.numpy().tolist() for s in shapes] == [[-1], [-2]]
 
 
-# ---- what is left after no iteration --------------------------------------------------------------
+# ---- loops without iterations ---------------------------------------------------------------------
 
 
 def test_the_variable_of_an_empty_range():
@@ -176,7 +176,7 @@ def test_the_variable_of_an_empty_range():
     assert [[int(v) for v in f(tf.constant(n))] for n in (0, 1, 8)] == [[0, 5, -1], [0, 5, 0], [7, 7, 7]]
 
 
-def test_what_a_loop_was_to_initialize():
+def test_a_variable_first_assigned_in_a_loop():
     @tf.function(input_signature=[spec([None, 2])])
     def f(x):
         for row in x:
@@ -250,7 +250,7 @@ def test_an_array_that_is_returned_in_the_loop():
     assert f(tf.constant([1.0, 2.0])).numpy().tolist() == [2.0, 4.0]
 
 
-def test_elements_may_differ_in_what_is_not_known():
+def test_elements_may_differ_in_unknown_sizes():
     @tf.function(input_signature=[spec([None, 2])])
     def f(x):
         array = tf.TensorArray(tf.float32, size=2)
@@ -305,7 +305,7 @@ def test_an_array_of_any_size_in_a_recurrence():
 # ---- datasets -------------------------------------------------------------------------------------
 
 
-def test_what_grows_over_a_dataset():
+def test_an_array_that_grows_over_a_dataset():
     @tf.function
     def sums(ds):
         array = tf.TensorArray(tf.int64, size=0, dynamic_size=True)
@@ -505,7 +505,7 @@ def test_gradients_without_a_tape():
         assert unconnected
 
 
-# ---- what is wrong --------------------------------------------------------------------------------
+# ---- errors ---------------------------------------------------------------------------------------
 
 
 def _grows(n):
@@ -583,8 +583,8 @@ def test_statements_that_are_wrong(function):
     error, text = STATEMENTS[function]
     with pytest.raises(error, match=text) as caught:
         tf.function(function)(tf.constant(2))
-    told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
-    assert "test_unknown_size_loops.py" in told and function.__name__ in told
+    message = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    assert "test_unknown_size_loops.py" in message and function.__name__ in message
 
 
 LOOPS = {

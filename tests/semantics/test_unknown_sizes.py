@@ -10,7 +10,7 @@ from tests.semantics.lib import tf
 
 @pytest.fixture(autouse=True)
 def _nothing_runs_eagerly(caplog):
-    """A function that falls back to its Python code gives right results, too; the log tells."""
+    """Checks the log, because a function that falls back to its Python code gives right results too."""
     with caplog.at_level(logging.INFO, "gradtape"):
         yield
     assert "eagerly" not in caplog.text
@@ -91,7 +91,7 @@ def test_signatures_of_methods_and_defaults():
 
 
 @pytest.mark.parametrize("value", [tf.ones([2, 4]), tf.ones([3]), tf.ones([2, 3], tf.int32)])
-def test_what_does_not_fit_a_signature(value):
+def test_arguments_that_do_not_fit_a_signature(value):
     f = tf.function(lambda x: x, input_signature=[spec([None, 3])])
     with pytest.raises(TypeError):
         f(value)
@@ -304,7 +304,7 @@ def test_recursion_by_cond():
     assert float(halves(tf.ones([8]))) == 8.0 and float(halves(tf.ones([2]))) == 2.0
 
 
-# ---- what takes functions ---------------------------------------------------------------------------
+# ---- functions of functions -------------------------------------------------------------------------
 
 
 def test_functions_of_functions():
@@ -390,7 +390,7 @@ def test_values_of_unknown_size_into_variables():
 
 
 def test_objects_that_become_tensors_of_the_function():
-    """They are converted where the call is written, in the sizes that are not known; the function is traced once."""
+    """Arguments are converted when the call is recorded, with their unknown sizes; the function is traced once."""
 
     class Doubled:
         def __init__(self, x):
@@ -418,7 +418,7 @@ def test_objects_that_become_tensors_of_the_function():
 
 
 def test_variables_that_were_assigned_a_size():
-    """What they hold is a number in each trial of the sizes, and never that number when the function runs."""
+    """While sizes are tried the variable holds a number, which must not be used when the function runs."""
     rows, begun = tf.Variable(0), tf.Variable(False)
     inner = tf.function(lambda: rows * 2)
 

@@ -16,7 +16,7 @@ SP = tf.SparseTensor
 
 
 def words():
-    """The names in calls, made anew for each."""
+    """The names that calls may use, created anew for each call."""
     return {
         "tf": tf,
         "np": np,

@@ -63,7 +63,7 @@ def test_products_are_checked_and_keep_their_order():
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"k \(3\) from index\[0,1\] out of bounds"):
         tf.sparse.sparse_dense_matmul(tf.SparseTensor([[0, 3]], [1.0], [2, 3]), tf.ones([3, 1]))
     turned = tf.SparseTensor(A.indices[::-1], A.values[::-1], [2, 3])
-    for x in (A, turned, A):  # the rows of A are found once
+    for x in (A, turned, A):  # the rows of A are computed once
         assert tf.sparse.sparse_dense_matmul(x, tf.eye(3)).numpy().tolist() == dense(A)
     scaled = A.with_values([10.0, 20.0, 30.0])
     assert tf.sparse.sparse_dense_matmul(scaled, tf.eye(3)).numpy().tolist() == [[0, 10, 0], [20, 0, 30]]

@@ -1,4 +1,4 @@
-"""Sizes that a user gives: what the machine has no room for is refused before it is requested; what needs none works."""
+"""Sizes given by the user: too large ones raise an error before memory is allocated, unless none is needed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What works with sparse tensors outside of tf.sparse: sets, embeddings of sparse ids, distances of sequences."""
+"""Functions outside of tf.sparse that take sparse tensors: sets, embeddings of sparse ids, distances of sequences."""
 
 import numpy as np
 import pytest

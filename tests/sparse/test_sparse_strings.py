@@ -42,7 +42,7 @@ def test_in_a_function():
     )
 
 
-def test_what_is_refused():
+def test_wrong_types_and_values():
     invalid = tf.errors.InvalidArgumentError
     written = tf.io.serialize_many_sparse(_sparse())
     with pytest.raises(invalid):

@@ -15,7 +15,7 @@ _spec.loader.exec_module(table)
 
 NAMES = {name: getattr(tf.strings, name) for name in dir(tf.strings) if name[0] != "_"}
 CALLS = [(call, result) for family in table.CASES.values() for call, result in family.items()]
-# What differs, and stays so: complex numbers are printed, RE2's \C, a summary of no elements.
+# Known differences: complex numbers can be printed, RE2's \C, a summary of no elements.
 DIFFERENT = ("1+2j))", r"\C", "summarize=0")
 CALLS = [(call, result) for call, result in CALLS if not any(words in call for words in DIFFERENT)]
 RESULTS = [
@@ -24,7 +24,7 @@ RESULTS = [
 
 
 def plain(value):
-    """A result in the words of the table."""
+    """A result in the format of the table."""
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
     if hasattr(value, "to_list"):

@@ -183,7 +183,7 @@ def test_assertions_of_the_status(tmp_path):
         tf.train.Checkpoint(other=tf.Variable(1.0)).read(raw).expect_partial().assert_nontrivial_match()
 
 
-def test_unused_values_are_told_unless_expected(tmp_path, caplog):
+def test_unused_values_give_a_warning_unless_expected(tmp_path, caplog):
     path = tf.train.Checkpoint(a=tf.Variable(1.0), b=tf.Variable(2.0)).save(tmp_path / "ck")
 
     def restore(then):
@@ -198,7 +198,7 @@ def test_unused_values_are_told_unless_expected(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("bad", [3, "text", None, lambda x: x, np.zeros(3), tf.Module])
-def test_what_has_no_state_is_refused(bad):
+def test_objects_without_state_are_rejected(bad):
     with pytest.raises(ValueError, match="expecting thing to be a trackable object"):
         tf.train.Checkpoint(thing=bad)
 
@@ -345,7 +345,7 @@ class Two(tf.Module):
     ids=["adam", "sgd", "nadam"],
 )
 @pytest.mark.parametrize("built", [False, True], ids=["late", "built"])
-def test_training_goes_on_as_if_it_had_not_stopped(tmp_path, make, built):
+def test_training_continues_as_if_it_had_not_stopped(tmp_path, make, built):
     net, optimizer = Two(), make()
     train(net, optimizer, 3)
     path = tf.train.Checkpoint(net=net, optimizer=optimizer).save(tmp_path / "ck")
@@ -366,7 +366,7 @@ def test_slots_are_named_after_their_variables(tmp_path):
     train(net, optimizer, 1)
     path = tf.train.Checkpoint(net=net, optimizer=optimizer).save(tmp_path / "ck")
     assert "optimizer/slots/net/a/momentum" in names(path)
-    # In another order, and only one of them: the slot is still that of its variable.
+    # In another order, and only one of them: the slot still belongs to its variable.
     again, other = Two(), tf.optimizers.Adam(0.1)
     other.build([again.b])
     tf.train.Checkpoint(net=again, optimizer=other).restore(path).expect_partial()
@@ -412,7 +412,7 @@ def test_options(tmp_path):
     assert seen == [path, "done"] and not [n for n in names(path) if "slots" in n]
 
 
-def test_an_iterator_of_a_dataset_goes_on_where_it_was(tmp_path):
+def test_an_iterator_of_a_dataset_continues_where_it_was(tmp_path):
     def state():
         dataset = tf.data.Dataset.range(20).shuffle(20, seed=3).batch(2)
         return tf.train.Checkpoint(step=tf.Variable(0), iterator=iter(dataset))
@@ -431,7 +431,7 @@ def test_an_iterator_of_a_dataset_goes_on_where_it_was(tmp_path):
 
 
 class ForeignVariable:
-    """A variable that is none of ours, as Keras has them."""
+    """A variable that is not a tf.Variable, such as Keras' own."""
 
     trainable = True
 
@@ -449,7 +449,7 @@ class ForeignVariable:
 
 
 class Layer:
-    """Keeps its variables twice, makes them late, and looks at its attributes itself."""
+    """Refers to its variables twice, creates them late, and overrides attribute access."""
 
     def __init__(self):
         self._weights = []
@@ -522,4 +522,4 @@ def test_the_root_may_be_a_weak_reference(tmp_path):
 
 
 class Root:
-    """Nothing that a checkpoint takes."""
+    """An object that a checkpoint does not accept."""

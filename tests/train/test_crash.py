@@ -13,7 +13,7 @@ LIMIT = 100
 
 
 class Stop(BaseException):
-    """An end that no `except Exception` sees."""
+    """The simulated crash, not caught by `except Exception`."""
 
 
 class Steps:
@@ -82,7 +82,7 @@ def state():
 
 
 def check(folder, after):
-    """What is there is one of the two states, whole; a later run goes on from it."""
+    """The checkpoint on disk is one of the two states, complete, and a later run continues from it."""
     v, checkpoint = state()
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=1)
     newest = tf.train.latest_checkpoint(folder)
@@ -124,7 +124,7 @@ def test_raising_at_every_step(tmp_path, monkeypatch):
         if done:
             break
     assert done and at > 15, "every step was tried"
-    # Until the new one is named, the old one is what there is; from then on the new one.
+    # Until the new one is named, the old one is the latest; from then on the new one.
     assert seen == sorted(seen)
     assert seen[0] == [1.0, 2.0] and seen[-1] == [3.0, 4.0]
 
@@ -134,7 +134,7 @@ def test_being_killed_at_every_step(tmp_path, monkeypatch):
     for at in range(1, LIMIT):
         folder = tmp_path / str(at)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of forking with threads: the child only saves
+            warnings.simplefilter("ignore")  # about forking with threads: the child only saves
             child = os.fork()
         if child == 0:
             save_twice(folder, lambda at=at: Steps(monkeypatch, at, lambda: os._exit(9)))
@@ -158,7 +158,7 @@ def test_a_failed_save_is_not_counted(tmp_path, monkeypatch):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint", "ck-1.index", "ck-1.safetensors"]
 
 
-def test_a_full_disk_says_so(tmp_path, monkeypatch):
+def test_a_full_disk(tmp_path, monkeypatch):
     def full():
         raise OSError(28, "No space left on device")
 

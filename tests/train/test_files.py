@@ -70,7 +70,7 @@ def test_damage_anywhere_is_noticed(tmp_path):
         cases.append(whole[:at] + bytes([whole[at] ^ byte]) + whole[at + 1 :])
     for data in cases:
         path.write_bytes(data)
-        with pytest.raises(tf.errors.DataLossError, match="is damaged or no safetensors file: "):
+        with pytest.raises(tf.errors.DataLossError, match="is damaged, or not a safetensors file: "):
             c.restore(tmp_path / "ck-1")
     assert v.numpy().max() == 0.0
     path.write_bytes(whole)

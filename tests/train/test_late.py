@@ -1,4 +1,4 @@
-"""Restoring what is made later: attributes, lists, dictionaries, in functions; and nothing twice."""
+"""Restoring objects that are created later: attributes, lists, dictionaries, in functions; each only once."""
 
 import copy
 import pickle
@@ -65,7 +65,7 @@ def test_layers_built_at_their_first_call(saved, traced):
 def test_a_value_is_restored_once(saved):
     net, path = saved
     fresh = Dense(3)
-    tf.train.Checkpoint(net=fresh).restore(path)  # which waits for much
+    tf.train.Checkpoint(net=fresh).restore(path)  # with many values that wait for variables
     parent = tf.train.Checkpoint(net=Net())
     parent.restore(path)
     layer = parent.net.first
@@ -119,7 +119,7 @@ def test_lists_and_dictionaries(tmp_path):
     assert len(m.variables) == 6
 
 
-def test_a_mismatch_is_told_when_the_object_comes(saved):
+def test_a_mismatch_is_reported_when_the_object_is_created(saved):
     _, path = saved
     fresh = Net()
     tf.train.Checkpoint(net=fresh).restore(path)
@@ -196,7 +196,7 @@ def test_a_list_that_is_held_elsewhere_stays_the_same_list(tmp_path):
 
 
 def test_operations_of_watching_lists_and_dictionaries(tmp_path):
-    """They are lists and dictionaries in every way."""
+    """They behave as lists and dictionaries in every respect."""
     source = tf.Module()
     source.x, source.d = [tf.Variable(1.0)] * 1, {"a": tf.Variable(1.0)}
     path = tf.train.Checkpoint(m=source).save(tmp_path / "ck")

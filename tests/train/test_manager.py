@@ -41,7 +41,7 @@ def test_d3_all_kept_and_other_names(tmp_path, checkpoint):
     assert checkpoint.save_counter.numpy() == 4
 
 
-def test_d3_a_second_manager_goes_on(tmp_path, checkpoint):
+def test_d3_a_second_manager_continues(tmp_path, checkpoint):
     first = tf.train.CheckpointManager(checkpoint, tmp_path, max_to_keep=2)
     first.save()
     first.save()

@@ -1,4 +1,4 @@
-"""tf.train beside checkpoints: examples, moving averages, clusters, coordinators."""
+"""tf.train without checkpoints: examples, moving averages, clusters, coordinators."""
 
 import pickle
 import threading
@@ -174,7 +174,7 @@ def test_coordinator():
     c.join([])  # the end of the data is a clean end
 
 
-def test_what_is_missing_says_so():
+def test_missing_names_suggest_others():
     with pytest.raises(
         AttributeError, match="module 'gradtape.train' has no attribute 'MomentumOptimizer': .*SGD"
     ):

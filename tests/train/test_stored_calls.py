@@ -1,4 +1,4 @@
-"""tf.saved_model of functions whose Python code is not stored: closures, lambdas; what they compute is."""
+"""tf.saved_model of functions whose Python code is not stored: closures, lambdas; their graph is stored."""
 
 import collections
 import json
@@ -74,7 +74,7 @@ def test_closures_over_variables_tensors_modules_and_functions(tmp_path, rows):
     loaded.inner.w.assign(tf.zeros([2, 2]))
     near(loaded.f(X)["y"], [[3.0, 6.0]] * 3)
     assert float(inner.w[0, 0]) == 1.0
-    again = stored(tmp_path / "again", loaded)  # what was loaded can be stored
+    again = stored(tmp_path / "again", loaded)  # a loaded object can be stored again
     near(again.f(X)["y"], [[3.0, 6.0]] * 3)
 
 
@@ -153,7 +153,7 @@ def test_a_process_without_the_code_loads_it(tmp_path):
     near(json.loads(done.stdout), [[1.0, np.exp(-2.0)]])
 
 
-def test_what_cannot_be_stored(tmp_path):
+def test_functions_that_cannot_be_stored(tmp_path):
     def with_tape(x):
         with tf.GradientTape() as tape:
             tape.watch(x)

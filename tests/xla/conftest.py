@@ -23,21 +23,21 @@ def pytest_configure(config):
 
 @pytest.fixture(autouse=True)
 def native_unless_asked():
-    """These tests ask for XLA themselves, also where GRADTAPE_ENGINE does."""
+    """These tests choose XLA themselves, so GRADTAPE_ENGINE is removed."""
     tf.config.set_engine("native")
 
 
 @pytest.fixture
 def engine(native_unless_asked):
-    """XLA is the engine of this test."""
+    """Uses XLA as the engine of this test."""
     tf.config.set_engine("xla")
 
 
 @pytest.fixture
 def fetched(monkeypatch):
-    """The arrays that came from the device to the host: a list that grows.
+    """A list of the arrays that are fetched from the device to the host.
 
-    Of bfloat16, that is: other arrays on a CPU show their memory without a call of the hook.
+    Only those of bfloat16: other arrays on a CPU export their memory without a call of the hook.
     """
     from gradtape._src.tensors import hooks
 

@@ -29,8 +29,8 @@ LARGE = {
 
 
 @pytest.mark.parametrize("value", ["a", np.float32(1.5)], ids=["string", "float8_e5m2"])
-def test_what_xla_has_no_type_for_is_left_to_native_code(value):
-    """A function that gives a constant, or its argument, has no node that would tell."""
+def test_types_that_xla_lacks_run_natively(value):
+    """A function that returns a constant or its argument has no node that would show the type to the engine."""
     x = tf.constant(value) if isinstance(value, str) else tf.constant(value, "float8_e5m2")
     for y in (jit(lambda: tf.identity(x))(), jit(lambda: tf.zeros([], x.dtype))(), jit(lambda y: y)(x)):
         assert y.dtype is x.dtype
@@ -195,7 +195,7 @@ def test_methods_and_modules():
 # ---- what is shown of a function ------------------------------------------------------------------------------
 
 
-def test_what_a_function_shows_of_itself():
+def test_pretty_and_profile_of_a_function():
     f = jit(lambda x: tf.sin(x) * 2.0)
     x = tf.constant([1.0])
     f(x)

@@ -1,4 +1,4 @@
-"""Loops and branches on XLA: values and gradients are those of native code, whoever holds the tape."""
+"""Loops and branches on XLA: values and gradients are those of native code, with the tape inside or outside."""
 
 import numpy as np
 import pytest
@@ -78,7 +78,7 @@ def loop_in_branch_in_loop(x):
 
 
 def different_loops_in_branches(x):
-    """Branches keep what they need in the same places: residuals of unlike loops, and a number."""
+    """Branches store their residuals in the same places, though they are of different loops, or a number."""
     for i in tf.range(3):
         if i == 0:
             for k in tf.range(2 + i):
@@ -247,7 +247,7 @@ def test_gradients_of_variables_read_in_a_loop():
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
-def test_a_persistent_tape_is_asked_twice():
+def test_two_gradients_of_a_persistent_tape():
     @tf.function(jit_compile=True)
     def f(x):
         for _ in tf.range(3):

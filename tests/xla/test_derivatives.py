@@ -180,7 +180,7 @@ def test_vectorized_map_and_forward_mode():
 
 
 def test_a_loop_over_a_tape_compiles_its_pass_once():
-    """A tape around a function of another engine runs by its rules; that is found out once, and nothing is said."""
+    """A tape around a function of another engine runs its rules one by one; compiling is tried once, without a warning."""
     f = tf.function(lambda x: tf.sin(x) * x, jit_compile=True)
     x = tf.constant(X)
     _core.clear_compiled()

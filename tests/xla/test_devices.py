@@ -1,4 +1,4 @@
-"""Where functions run: engines, devices, and what is said where JAX is missing."""
+"""Where functions run: engines, devices, and messages without JAX."""
 
 import logging
 import subprocess
@@ -30,7 +30,7 @@ def test_where_a_function_runs():
     tf.config.set_engine("xla")
     assert tf.config.get_engine() == "xla"
     f(x)
-    assert f.experimental_get_tracing_count() == 2  # it is the same engine
+    assert f.experimental_get_tracing_count() == 2  # the same engine needs no new trace
     g = tf.function(lambda x: x * 2.0)
     assert g(x).numpy() == 2.0 and engine_of(g) == "xla"
     tf.config.set_engine("native")
@@ -65,7 +65,7 @@ def test_devices_in_devices():
     assert {c.graph_function.engine.name for c in f._concrete} == {"native", "xla"}
 
 
-def test_a_device_that_is_not_there():
+def test_a_device_that_does_not_exist():
     with tf.device("/GPU:7"):
         assert tf.function(lambda x: x + 1.0)(tf.constant(1.0)).numpy() == 2.0
     tf.config.set_soft_device_placement(False)
@@ -88,7 +88,7 @@ def test_the_log_says_where_functions_run(caplog):
 
 @pytest.mark.without_jax
 @pytest.mark.parametrize("name", ["gpu", "XLA", "", None])
-def test_an_engine_that_is_not_there(name):
+def test_an_engine_that_does_not_exist(name):
     with pytest.raises(ValueError, match="there is no such engine"):
         tf.config.set_engine(name)
 
@@ -199,7 +199,7 @@ with tf.device("/GPU:0"):
 
 
 @pytest.mark.without_jax
-def test_the_environment_asks_for_what_is_not_installed():
+def test_the_environment_names_an_engine_that_is_not_installed():
     done = python(WITHOUT + "tf.function(lambda x: x + 1.0)(tf.constant(1.0))", GRADTAPE_ENGINE="xla")
     assert done.returncode and 'pip install "gradtape[xla]"' in done.stderr.splitlines()[-1]
 
@@ -214,8 +214,8 @@ print(tf.config.get_engine(), f._concrete[0].graph_function.engine.name)
     assert python(code, GRADTAPE_ENGINE="xla").stdout == "xla xla\n"
 
 
-def test_memory_that_is_not_there():
-    """More than the process may have: ResourceExhaustedError, or Python's MemoryError, and nothing has changed."""
+def test_too_little_memory():
+    """More memory than the process may use: ResourceExhaustedError or MemoryError, and nothing has changed."""
     code = """
 import resource
 import gradtape as tf

@@ -174,7 +174,7 @@ def test_a_step_of_an_optimizer_goes_on_elsewhere(tmp_path):
 
 
 def test_made_up_values_are_ones_that_native_code_takes(tmp_path):
-    f = tf.function(lambda a: tf.linalg.cholesky(a))  # of positive definite matrices alone
+    f = tf.function(lambda a: tf.linalg.cholesky(a))  # defined for positive definite matrices only
     loaded = _exported(f, tmp_path, SPEC([None, 3, 3]), platforms=["cpu", "cuda", "tpu"])
     a = _data(2, 3, 3)
     a = a @ a.swapaxes(1, 2) + np.eye(3, dtype=np.float32)
@@ -229,7 +229,7 @@ def test_control_flow_at_all_sizes(tmp_path):
         _close(loaded(x, n), f(tf.constant(x), tf.constant(n)))
 
 
-def test_what_differs_between_sizes_is_refused_and_nothing_is_written(tmp_path):
+def test_functions_that_differ_between_sizes_are_not_exported(tmp_path):
     @tf.function
     def dataish(x):
         return tf.boolean_mask(x, x > 0)
@@ -345,11 +345,11 @@ def test_saved_models_have_programs_beside_them(tmp_path):
     x = _data(3, 4)
     loaded = tf.export.load(tmp_path / "net" / "stablehlo" / "__call__")
     _close(loaded(x)["probabilities"], net(tf.constant(x))["probabilities"])
-    assert isinstance(tf.saved_model.load(tmp_path / "net"), Net)  # as without programs
+    assert isinstance(tf.saved_model.load(tmp_path / "net"), Net)  # as without exported programs
 
     signatures = {"train": net.train.get_concrete_function(SPEC([6, 4]), SPEC([6, 3]))}
     options = {"platforms": ["cpu"], "variables": "inputs"}
-    tf.saved_model.save(net, tmp_path / "net", signatures, stablehlo=options)  # writes over what is there
+    tf.saved_model.save(net, tmp_path / "net", signatures, stablehlo=options)  # overwrites the old one
     assert os.listdir(tmp_path / "net" / "stablehlo") == ["train"]
 
 
@@ -365,7 +365,7 @@ def test_a_module_without_signatures_or_traces_has_no_programs(tmp_path):
 # ---- bad input ------------------------------------------------------------------------------------
 
 
-def test_what_needs_python_is_refused_by_name_and_line(tmp_path):
+def test_errors_name_ops_that_need_python_with_their_line(tmp_path):
     @tf.function
     def f(x):
         tf.print("x is", x)

@@ -1,4 +1,4 @@
-"""Random functions of unknown sizes: an exported program agrees at sizes that nobody tried, or says it is not for them."""
+"""Random functions of unknown sizes: an exported program agrees at new sizes, or raises an error for them."""
 
 import random
 
@@ -67,7 +67,7 @@ def test_never_wrong(seed, tmp_path):
 
 
 def test_most_of_them_are_exported(tmp_path):
-    """What `test_never_wrong` lets pass as refused is the smaller part."""
+    """Most programs are exported: `test_never_wrong` also accepts a refusal."""
     done = 0
     for seed in range(8):
         try:

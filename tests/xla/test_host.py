@@ -1,4 +1,4 @@
-"""What XLA leaves to the host: printing, assertions, Python code, errors. All behave as they do natively."""
+"""Ops that XLA runs on the host: printing, assertions, Python code, errors. All behave as they do natively."""
 
 import gc
 import logging
@@ -105,7 +105,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_native_code_refuses_is_refused(case):
+def test_errors_are_those_of_native_code(case):
     f, *args = CASES[case]
     args = [tf.constant(a) for a in args]
     try:
@@ -148,7 +148,7 @@ def test_in_loops_and_branches_too():
     refused(f, t, tf.constant(5))
 
 
-def test_a_shape_that_does_not_fit_is_said_when_it_is_traced():
+def test_a_wrong_shape_is_an_error_of_tracing():
     refused(lambda x: x + tf.ones([3]), tf.ones([2]))
 
 
@@ -277,7 +277,7 @@ def test_rows_on_the_host_have_gradients():
     np.testing.assert_allclose(*found, rtol=1e-4)
 
 
-def test_residuals_are_let_go_of():
+def test_residuals_are_freed():
     from gradtape._src.engines.xla import residuals
 
     f = jit(

@@ -53,7 +53,7 @@ def transformer():
 
 
 def history(make, jit_compile, engine="native", optimizer="adam"):
-    """Losses of two epochs, what is predicted then, and the model."""
+    """Losses of two epochs, the predictions after them, and the model."""
     tf.config.set_engine(engine)
     keras.utils.set_random_seed(3)
     parts, shape = make()

@@ -74,7 +74,7 @@ def test_as_native(program):
 
 def test_under_a_tape_the_numbers_are_drawn_once():
     def f(x):
-        for _ in tf.range(70):  # more than there is room for at first
+        for _ in tf.range(70):  # more than the initial room
             x = x * (1.0 + 0.01 * tf.random.uniform([]))
         return x * tf.random.uniform([])
 
@@ -102,7 +102,7 @@ def test_generators():
 
 
 def test_a_run_that_is_refused_does_not_draw_again():
-    """What native code says is said of the numbers that were drawn."""
+    """Native code reports an error for the random numbers that were drawn already."""
     drawn = []
 
     @tf.function(jit_compile=True)

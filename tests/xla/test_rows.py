@@ -1,4 +1,4 @@
-"""Rows on XLA where their samples do not go: NaN, infinities, ties and windows; and the check of the contract itself."""
+"""Rows on XLA beyond their samples: NaN, infinities, ties and windows; and the check of the contract itself."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Values on the device: where they are, who may look, and what happens to them when others hold them."""
+"""Values on the device: where they are, how they are read, and when arrays are copied because they are shared."""
 
 import copy
 import os
@@ -78,7 +78,7 @@ def test_gradients_and_eager_steps_stay_there_too(fetched, engine):
 @pytest.mark.parametrize(
     "hold", ["tensor", "array", "view", "numpy of a tensor", "copy", "device array", "dlpack"]
 )
-def test_what_others_hold_does_not_change(hold):
+def test_shared_values_do_not_change(hold):
     v, step = counter()
     step()
     held = {
@@ -130,7 +130,7 @@ def test_eager_code_and_functions_take_turns():
     assert step().numpy() == N + 7.0
 
 
-def test_native_functions_use_what_is_on_the_device():
+def test_native_functions_read_values_on_the_device():
     v, step = counter()
     native = tf.function(lambda: v.assign(v * 2.0))
     for expected in (2.0, 6.0, 14.0):
@@ -147,7 +147,7 @@ def test_a_result_is_the_argument_of_the_next(fetched):
     assert x.numpy()[0] == 16.0 and len(fetched) == 1
 
 
-def test_the_memory_of_arguments_is_let_go_of(counted_memory):
+def test_the_memory_of_arguments_is_freed(counted_memory):
     f = jit(lambda x: tf.reduce_sum(x))
     f(tf.ones([N, N])).numpy()
     before = _core.memory_info()["live_tensors"]
@@ -344,7 +344,7 @@ def test_an_interrupt_inside_jax_waits_until_variables_have_their_values(monkeyp
     real, sent = stages.Compiled.call, []
 
     def call(*args, **kwargs):
-        results = real(*args, **kwargs)  # the arrays of the variables are given up
+        results = real(*args, **kwargs)  # the arrays of the variables are donated
         sent.append(1)
         signal.raise_signal(signal.SIGINT)
         return results
@@ -396,7 +396,7 @@ def test_a_child_process_has_the_values():
 
 
 @pytest.mark.parametrize("kind", ["alone", "new argument", "checked", "random"])
-def test_nothing_is_copied_that_nobody_holds(kind, monkeypatch):
+def test_arrays_that_are_not_shared_are_not_copied(kind, monkeypatch):
     import jax
 
     array_type = type(jax.numpy.zeros(()))
@@ -419,7 +419,7 @@ def test_nothing_is_copied_that_nobody_holds(kind, monkeypatch):
 
 
 def test_a_tape_that_follows_nothing_leaves_old_values_alone():
-    """Under a tape a function is given the values of its variables, not the variables to write over."""
+    """Under a tape a function gets the values of its variables, which it must not overwrite."""
     v = tf.Variable(np.zeros(N, np.float32), trainable=False)
     step = jit(lambda: v.assign_add(tf.ones([N])))
     step(), step()

@@ -1,4 +1,4 @@
-"""`python tools/fuzz [kind ...] --seed S --seconds T`: looks for what breaks; exit status 1 if something did.
+"""`python tools/fuzz [kind ...] --seed S --seconds T`: looks for failures; exit status 1 if there is one.
 
 Each kind prints every failure with a command to reproduce it, and at the end one line: how many cases it ran and
 how many failed. Without a kind all of them run, one after the other, each for `--seconds`.
@@ -10,7 +10,7 @@ import importlib
 import sys
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).resolve().parents[2])  # run as a folder, Python puts the folder itself there
+sys.path[0] = str(Path(__file__).resolve().parents[2])  # the repository, in place of this folder
 
 KINDS = {
     "calls": "ops with hostile arguments",

@@ -1,8 +1,8 @@
 """Tapes, variables, functions, accumulators, optimizers, datasets and arrays in any order, with hostile callbacks.
 
 A case is a list of statements over the words of `api_words`; statements that raise are skipped. Callbacks delete
-and mutate objects in use, call back into the library, raise, collect garbage, leave tapes in other threads. What
-must hold: no crash, no internal exception, the values that `expect` knows, and a fresh process when everything is closed.
+and mutate objects in use, call back into the library, raise, collect garbage, leave tapes in other threads. There
+must be no crash and no internal exception, the values checked by `expect`, and a clean state once all is closed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 
 from tools.fuzz import harness
 
-# Statements by the sort of what they make; `{T}` and the like stand for something of that sort.
+# Statements by the sort of object they make; `{T}` and the like stand for an object of that sort.
 _MAKES = {
     "t": [
         "{T} * {T}",

@@ -24,7 +24,7 @@ from tools.fuzz.interrupts import fresh
 
 
 class Config:
-    """An argument that cannot be hashed and does not live long."""
+    """An argument that cannot be hashed and is soon freed."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -33,11 +33,11 @@ class Config:
 
 
 class Wrong(AssertionError):
-    """An answer that is not the one that is known."""
+    """A result that differs from the expected one."""
 
 
 class Words:
-    """One run: its names, and the words that look at them."""
+    """One run: its objects, and the words for statements about them."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
@@ -58,7 +58,7 @@ class Words:
 
     def _guarded(self, callback: Callable) -> Callable:
         def call(*args: Any, **kwargs: Any) -> Any:
-            """A callback may be called by what it calls: not for ever."""
+            """Limits the recursion of callbacks that call each other."""
             if self.depth > 3:
                 return args[0] if args else None
             self.depth += 1
@@ -269,7 +269,7 @@ class Words:
         return tape.gradient(y, v)
 
     def churn(self, x: Any) -> None:
-        """New memory over what was freed."""
+        """Allocates memory, perhaps at freed addresses."""
         for _ in range(30):
             y = x * 2.0
             y = y + tf.ones([3])[:2]
@@ -299,7 +299,7 @@ class Words:
             self.expect(tape.gradient(y, x), float(n))
 
     def expect_variable_function(self, k: int) -> None:
-        """A variable at the address of one that died is another variable."""
+        """A variable at the address of a freed one is a different variable."""
         f = tf.function(lambda v: v * 2.0)
         for n in range(k, k + 4):
             v = tf.Variable([float(n)])
@@ -312,7 +312,7 @@ class Words:
             self.expect(f(tf.ones([2]), set(range(n))), float(n))
 
     def expect_tasks(self, v: Any) -> None:
-        """Tapes of tasks that take turns: entered one after the other, and left in the same order."""
+        """Tapes of tasks that take turns, exited in the order in which they were entered."""
 
         if not v.dtype.is_floating:
             return
@@ -332,7 +332,7 @@ class Words:
             self.expect(g, k + 1.0)
 
     def expect_nested(self, k: int, v: Any) -> None:
-        """Any number of tapes, one in the other: all of them record."""
+        """Many nested tapes, all of which record."""
         if not v.dtype.is_floating:
             return
         with contextlib.ExitStack() as stack:
@@ -372,7 +372,7 @@ _SCALING = tf.primitive(
 
 
 def run(text: str) -> Counter[str]:
-    """Runs statements one after the other; raises Bad if something is wrong."""
+    """Runs statements one by one; raises Bad if something is wrong."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     tf.get_logger().setLevel("CRITICAL")
@@ -387,14 +387,14 @@ def run(text: str) -> Counter[str]:
             raise Bad(f"wrong: {shown.partition('(')[0]}", str(e)) from None
         except Exception as e:
             counts["statements refused"] += 1
-            # A function of the callback that calls functions calls itself.
+            # A callback may call a function that calls the callback again.
             circle = isinstance(e, RecursionError) and "callbacks.recurses" in text
             if not circle and not isinstance(e, (StopIteration, NameError)):
-                said = fault(e)
-                if said:
+                problem = fault(e)
+                if problem:
                     raise Bad(
                         f"{type(e).__name__} from {shown.partition('(')[0][-30:]}",
-                        f"{shown}: {said}",
+                        f"{shown}: {problem}",
                         spoiled=True,
                     ) from e
     _close(words)
@@ -408,7 +408,7 @@ def run(text: str) -> Counter[str]:
 
 
 def _close(words: Words) -> None:
-    """Leaves whatever is open, as the end of a program's blocks would."""
+    """Exits everything that is still open, as the ends of `with` blocks do."""
     for name, x in list(words.names.items()):
         if name not in words.words and name[0] in "gj" and hasattr(x, "__exit__"):
             with contextlib.suppress(Exception):

@@ -1,6 +1,6 @@
 """Ops with hostile arguments (`hostile`), called eagerly, under tapes, in functions, in forward mode.
 
-Allowed: a result, or an exception whose class says whose fault it was. Not allowed: an internal exception
+Allowed: a result, or an exception whose class says that the caller made a mistake. Not allowed: an internal exception
 (AssertionError, KeyError, C++ text), a call that cannot be interrupted, and a process that computes wrong results
 afterwards.
 """
@@ -25,8 +25,8 @@ from tools.fuzz import harness
 from tools.fuzz.harness import Bad
 from tools.fuzz.hostile import call_number
 
-_SECONDS = 5  # of the processor for one call, which then is interrupted
-_LARGEST = 1 << 18  # elements of an operand that is made up
+_SECONDS = 5  # of CPU time for one call, which is then interrupted
+_LARGEST = 1 << 18  # elements of a generated operand
 _DECENT = (
     TypeError, ValueError, IndexError, OverflowError, NotImplementedError, MemoryError, ZeroDivisionError,
     AttributeError, RuntimeError, LookupError, tf.errors.OpError,
@@ -50,7 +50,7 @@ class Evil(Exception):
     """The exception that the objects below raise: it must propagate, or be replaced by a proper one."""
 
 
-_OF_ARGUMENTS = (Evil, np.ma.MaskError)  # what arguments raise themselves
+_OF_ARGUMENTS = (Evil, np.ma.MaskError)  # exceptions raised by the arguments themselves
 
 
 class Timeout(BaseException):
@@ -140,7 +140,7 @@ def _dead_tensors() -> Any:
 
 
 class Operands(Maker):
-    """The operands of a call; inside a function they may be symbols, if `zero` is one."""
+    """Makes the operands of a call; inside a function they are symbols if `zero` is one."""
 
     zero: Any = None
 
@@ -177,7 +177,7 @@ def _result(x: Any) -> list[Any]:
 
 
 class Flavours:
-    """Runs calls in their flavours."""
+    """Runs calls in each flavour: eagerly, under a tape, in a function, ..."""
 
     def __init__(self) -> None:
         self.words = {
@@ -264,7 +264,7 @@ def _innermost(error: BaseException) -> str:
 
 
 def fault(error: BaseException) -> str | None:
-    """What is wrong with an exception, if anything."""
+    """Why an exception counts as a failure; None if it does not."""
     text = str(error)
     if (
         isinstance(error, NameError) and _innermost(error) == "<call>"
@@ -294,7 +294,7 @@ def _on_alarm(*_: Any) -> None:
 
 
 class Calls:
-    """Makes calls, and looks from time to time whether the process still computes what it should."""
+    """Makes calls, and checks from time to time that the process still computes right results."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed

@@ -27,7 +27,7 @@ import gradtape as tf
 from tools.fuzz.formats import FORMATS, Format
 
 _CHUNK = 250  # files of one process
-_SECONDS = 5  # of the processor for one load
+_SECONDS = 5  # of CPU time for one load
 _MEMORY = 2 << 30  # bytes that a process may allocate beyond what it has
 _ERRORS = (
     tf.errors.DataLossError,
@@ -84,12 +84,12 @@ def _mutated_once(data: bytes, rng: random.Random) -> bytes:
         size = rng.choice((1, 2, 4, 8))
         number = rng.choice(_NUMBERS) & (1 << 8 * size) - 1
         out[at : at + size] = number.to_bytes(size, rng.choice(("little", "big")))
-    elif kind == 6:  # something is missing
+    elif kind == 6:  # bytes are missing
         del out[at:near]
-    elif kind == 7:  # something comes from elsewhere
+    elif kind == 7:  # bytes are copied from elsewhere in the file
         there = rng.randrange(len(out) + 1)
         out[at:near] = out[there : there + near - at]
-    elif kind == 8:  # something comes again, and again
+    elif kind == 8:  # bytes are repeated
         out[at:at] = bytes(out[at:near]) * rng.choice((1, 2, 50))
     elif kind == 9:  # zeros
         out[at:near] = bytes(near - at)
@@ -181,7 +181,7 @@ class Loader:
         try:
             value = format.load(folder)
         except (*_ERRORS, *format.also) as e:
-            # A subclass of ValueError that Python raises is none that we raise.
+            # Python raises subclasses of ValueError; we raise only the class itself.
             if format.also and isinstance(e, format.also) and type(e) not in format.also:
                 return f"{type(e).__name__}: {e}"
             outcome: Any = f"{type(e).__name__}: {e}"
@@ -212,7 +212,7 @@ def _hang(signum: int, frame: Any) -> None:
 
 
 def _child(loader: Loader, first: int, last: int, journal: Path) -> None:
-    """Loads files [first, last), and notes each before and what was wrong after; ends the process."""
+    """Loads files [first, last), records each one before and its problem after; ends the process."""
     signal.signal(signal.SIGVTALRM, _hang)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + _MEMORY
@@ -245,7 +245,7 @@ def _load_all(loader: Loader, count: int, stop: float) -> tuple[int, list[tuple[
                     os._exit(1)
             ended = _wait(process, journal)
             lines = journal.read_text().splitlines() if journal.exists() else []
-            bad += [(int(n), said) for n, _, said in (line.partition(" ") for line in lines) if said]
+            bad += [(int(n), problem) for n, _, problem in (line.partition(" ") for line in lines) if problem]
             reached = int(lines[-1].partition(" ")[0]) if lines else done
             if ended != 0:
                 bad.append((reached, ended if isinstance(ended, str) else f"the process ended with {ended}"))
@@ -254,7 +254,7 @@ def _load_all(loader: Loader, count: int, stop: float) -> tuple[int, list[tuple[
 
 
 def _wait(process: int, journal: Path) -> int | str:
-    """How a child ended. One that does not note anything for a long time is ended."""
+    """How a child ended. One that records nothing for a long time is killed."""
     since, size = time.monotonic(), -1
     while True:
         ended, status = os.waitpid(process, os.WNOHANG)
@@ -266,12 +266,12 @@ def _wait(process: int, journal: Path) -> int | str:
         elif time.monotonic() - since > 120:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
-            return "does not come back"
+            return "hangs"
         time.sleep(0.02)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the fuzzer; 1 if a file was bad."""
+    """Runs the fuzzer; returns 1 if a file failed."""
     parser = argparse.ArgumentParser(prog="fuzz files", description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", type=int, default=20000)
@@ -291,10 +291,10 @@ def main(argv: list[str] | None = None) -> int:
         return int(problem is not None)
     done, bad = _load_all(loader, options.files, time.monotonic() + options.seconds)
     seen: set[tuple[str, str]] = set()
-    for number, said in bad:
-        kind = (loader.format_of(number).name, said.partition(":")[0])
+    for number, problem in bad:
+        kind = (loader.format_of(number).name, problem.partition(":")[0])
         if kind not in seen:
-            print(f"  file {number}: {kind[0]}: {said}")
+            print(f"  file {number}: {kind[0]}: {problem}")
         seen.add(kind)
     print(f"files: {done} mutated files, {len(formats)} formats, seed {options.seed}, bad: {len(bad)}")
     return int(bool(bad))

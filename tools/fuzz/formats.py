@@ -1,4 +1,4 @@
-"""The file formats that gradtape reads: for each a valid file, how it is loaded, and what damage may lead to.
+"""The file formats that gradtape reads: for each a valid file, how it is loaded, and the allowed outcomes of damage.
 
 `fuzz files` mutates these files. A format with checksums gives its values or an error, never other values; where
 `sign` is given, a mutated file gets new checksums, as an attacker would write them: then only errors count.
@@ -34,7 +34,7 @@ class Format:
     write: Callable[[Path], Any]
     load: Callable[[Path], Any]
     checked: bool = False  # whether checksums protect the values
-    open_end: bool = False  # whether a file that is cut off between two values is one with fewer values
+    open_end: bool = False  # whether a file that is cut off between two values is valid, with fewer values
     sign: Callable[[bytes], bytes] | None = None
     also: tuple[type[Exception], ...] = ()  # allowed errors besides those of files
     share: float = 1.0  # how often, for formats that are slow to load
@@ -79,7 +79,7 @@ def _restored(folder: Path) -> Any:
 
 
 def _sign_safetensors(data: bytes) -> bytes:
-    """A file of another library's: one without a checksum."""
+    """A file as other libraries write it, without a checksum."""
     return data.replace(b'"format":"gradtape"', b'"format":"another1"').replace(b'"crc32":', b'"crc33":')
 
 
@@ -109,7 +109,7 @@ def _variables(folder: Path) -> Any:
 
 
 def _sign_index(data: bytes) -> bytes:
-    """The blocks of a table with their right checksums, as far as its footer leads to them."""
+    """The table with correct checksums of all blocks that its footer leads to."""
     out = bytearray(data)
     try:
         at = len(data) - 48
@@ -164,7 +164,7 @@ def _loaded(folder: Path) -> Any:
 
 
 def _loaded_signed(folder: Path) -> Any:
-    """With the checksum of the description as it is now."""
+    """Loads with the checksum of the description as it is now."""
     from gradtape.train import safetensors
 
     path, values = folder / "saved_model.json", folder / "variables/variables.safetensors"
@@ -351,7 +351,7 @@ def _elements(dataset: Any) -> Any:
 
 
 def _sign_elements(data: bytes) -> bytes:
-    """Records with their right checksums, as far as they can be told apart."""
+    """Records with correct checksums, as far as they can be separated."""
     out, at = [], 0
     while at + 12 <= len(data):
         size = int.from_bytes(data[at : at + 8], "little")
@@ -432,7 +432,7 @@ def _weights(model: Any) -> Any:
     return [np.asarray(w) for w in model.get_weights()]
 
 
-# What cannot be read is an OSError and what does not fit a ValueError, or Keras' own TypeError. A file of HDF5 alone
-# is not mutated: its library may read one that is damaged for ever, and has no limit to set.
+# An unreadable file raises an OSError, and one that does not fit a ValueError or Keras' own TypeError. Files in plain
+# HDF5 are not mutated: the library may read a damaged one endlessly, and has no limit to set.
 _format("Keras", "m.keras", lambda f: _model().save(str(f / "m.keras")), also=(OSError, ValueError, TypeError),
         load=lambda f: _weights(tf.keras.models.load_model(str(f / "m.keras"))), checked=True, share=0.1)  # fmt: skip

@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 ROOT = Path(__file__).resolve().parents[2]
-_PATIENCE = 20.0, 240.0  # seconds of the processor, and of the clock, for one case: after those it hangs
-_LEAK = 32 << 20  # bytes of tensors that a process may keep: caches, and what variables hold
+_PATIENCE = 20.0, 240.0  # CPU seconds and wall seconds for one case, after which it counts as hanging
+_LEAK = 32 << 20  # bytes of tensors that a process may keep, in caches and variables
 _SPOILED = 86  # exit status of a child that reported its failure and cannot go on
 _SHRINKING = 15.0  # seconds for the search for a shorter program
 
@@ -38,7 +38,7 @@ class Bad(Exception):
 
     def __init__(self, sort: str, detail: str = "", spoiled: bool = False) -> None:
         super().__init__(sort, detail)
-        self.sort, self.detail, self.spoiled = sort, detail, spoiled  # spoiled: the process is of no more use
+        self.sort, self.detail, self.spoiled = sort, detail, spoiled  # spoiled: the process must end
 
 
 class Cases(Protocol):
@@ -69,7 +69,7 @@ class _Problem:
     text: str
     sort: str
     detail: str
-    first: int  # the chunk began there: a case may need those before it
+    first: int  # of the chunk: a failure may need the cases before it
 
 
 class _Run:
@@ -105,11 +105,11 @@ class _Run:
         print(f"    again: python tools/fuzz {name} --seed {self.seed} {again}{extra}", flush=True)
 
     def chunk(self, first: int, last: int) -> None:
-        """Runs cases [first, last), each once, whatever becomes of the processes."""
+        """Runs cases [first, last), each once, in new processes after crashes."""
         begun = first
         while first < last and (first == begun or time.monotonic() < self.deadline):
-            ended, said, noted = self._child([str(first), str(last)], first)
-            self._read(said, begun)
+            ended, output, noted = self._child([str(first), str(last)], first)
+            self._read(output, begun)
             number, _, text = noted.partition("\n")
             at = int(number or first)
             with self.lock:
@@ -119,11 +119,11 @@ class _Run:
             if ended == _SPOILED:
                 first = at + 1
                 continue
-            self.note(_Problem(at, text, *_how(ended, said), begun))
+            self.note(_Problem(at, text, *_how(ended, output), begun))
             first = at + 1
 
-    def _read(self, said: str, begun: int) -> None:
-        for line in said.splitlines():
+    def _read(self, output: str, begun: int) -> None:
+        for line in output.splitlines():
             if not line.startswith('{"'):
                 continue
             message = json.loads(line)
@@ -160,14 +160,14 @@ class _Run:
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
             file.write(text)
             file.flush()
-            ended, said, _ = self._child([file.name, str(number)], number)
-        problems = [json.loads(line) for line in said.splitlines() if line.startswith('{"problem"')]
+            ended, output, _ = self._child([file.name, str(number)], number)
+        problems = [json.loads(line) for line in output.splitlines() if line.startswith('{"problem"')]
         if problems:
             return _Problem(number, text, *problems[0]["problem"], number)
-        return None if ended == 0 else _Problem(number, text, *_how(ended, said), number)
+        return None if ended == 0 else _Problem(number, text, *_how(ended, output), number)
 
     def _shrunk(self, problem: _Problem) -> str:
-        """A shorter program that fails in the same way. A failure that is no crash is followed in one process."""
+        """A shorter program that fails in the same way. Failures without a crash are shortened in one process."""
 
         def sort(text: str) -> str | None:
             found = self._outcome(text, problem.number)
@@ -176,8 +176,8 @@ class _Run:
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
             file.write(problem.text)
             file.flush()
-            ended, said, _ = self._child([file.name, f"{problem.number}:{problem.sort}"], problem.number)
-        found = [json.loads(line)["shrunk"] for line in said.splitlines() if line.startswith('{"shrunk"')]
+            ended, output, _ = self._child([file.name, f"{problem.number}:{problem.sort}"], problem.number)
+        found = [json.loads(line)["shrunk"] for line in output.splitlines() if line.startswith('{"shrunk"')]
         text = found[-1] if found else problem.text
         return text if ended == 0 else _shrink(text, problem.sort, sort)
 
@@ -200,8 +200,8 @@ class _Run:
         return int(bad > 0)
 
 
-def _how(ended: int | None, said: str) -> tuple[str, str]:
-    tail = [line for line in said.splitlines() if not line.startswith('{"')][-25:]
+def _how(ended: int | None, output: str) -> tuple[str, str]:
+    tail = [line for line in output.splitlines() if not line.startswith('{"')][-25:]
     how = "hangs" if ended is None else f"signal {-ended}" if ended < 0 else f"exit status {ended}"
     return how, "".join(f"\n    | {line}" for line in tail)
 
@@ -214,14 +214,14 @@ def _wait(child: subprocess.Popen, journal: Path) -> int | None:
         if changed != seen:
             seen, since = changed, spent
         if any(a - b > most for a, b, most in zip(spent, since, _PATIENCE, strict=True)):
-            child.send_signal(signal.SIGABRT)  # faulthandler shows where it was
+            child.send_signal(signal.SIGABRT)  # faulthandler prints its stack
             child.wait()
             return None
     return child.returncode
 
 
 def _processor(pid: int) -> float:
-    """Seconds of the processor that a process has used."""
+    """CPU seconds that a process has used."""
     try:
         user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     except OSError:
@@ -316,7 +316,7 @@ def _shrink_here(cases: Cases, text: str, number: int, sort: str) -> int:
             if e.spoiled:
                 sys.exit(_SPOILED)  # other processes have to go on
             return e.sort
-        except Exception:  # the program makes no sense any more
+        except Exception:  # the shortened program is not valid any more
             return None
         return None
 
@@ -335,7 +335,7 @@ def _live_bytes() -> int:
 
 
 def main(kind: Kind, argv: list[str]) -> int:
-    """Runs the cases of a kind; 1 if something is bad."""
+    """Runs the cases of a kind; returns 1 if one failed."""
     parser = argparse.ArgumentParser(prog=f"python tools/fuzz {kind.name}")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=100.0)
@@ -344,13 +344,13 @@ def main(kind: Kind, argv: list[str]) -> int:
     parser.add_argument("--first", type=int, default=0, help="begin there")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once")
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
-    asked = parser.parse_args(argv)
-    if asked.child:
-        return _child_main(kind, asked.seed, asked.child)
-    run = _Run(kind, asked.seed, asked.seconds)
-    first, last = asked.first, asked.first + asked.cases
-    if asked.only is not None:
-        first, last = asked.only, asked.only + 1
+    options = parser.parse_args(argv)
+    if options.child:
+        return _child_main(kind, options.seed, options.child)
+    run = _Run(kind, options.seed, options.seconds)
+    first, last = options.first, options.first + options.cases
+    if options.only is not None:
+        first, last = options.only, options.only + 1
 
     def cuts() -> Iterator[tuple[int, int]]:
         at = first
@@ -369,6 +369,6 @@ def main(kind: Kind, argv: list[str]) -> int:
                 return
             run.chunk(*given)
 
-    with ThreadPoolExecutor(asked.jobs) as pool:
-        list(pool.map(work, range(asked.jobs)))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(work, range(options.jobs)))
     return run.summary()

@@ -1,4 +1,4 @@
-"""Hostile calls as text: calls that work, with arguments replaced by ones that no one would pass.
+"""Hostile calls as text: calls that work, with some arguments replaced by absurd ones.
 
 The calls that work are the samples of the op table and the lines of `tests/against_tensorflow/calls`. A call is
 Python, so that a crash is reported as a line that can be pasted; its words are those of `calls`. Call number `n` of
@@ -105,7 +105,7 @@ def _of_sample(row: Row, sample: Sample, dtype: str) -> str | None:
     call = f"op({row.name!r})({', '.join(arguments)})"
     try:
         ast.parse(call, mode="eval")
-    except SyntaxError:  # an attribute that does not show what it is
+    except SyntaxError:  # an attribute whose repr is not Python code
         return None
     return call
 
@@ -146,7 +146,7 @@ def _any(rng: random.Random) -> str:
 
 
 def _instead_of(node: ast.expr, rng: random.Random) -> str:
-    """A hostile argument for one that was; mostly of its own sort, so that it is not refused at the door."""
+    """A hostile replacement for an argument; mostly of the same sort, so that it passes the first checks."""
     if rng.random() < 0.2:
         return _any(rng)
     if isinstance(node, ast.UnaryOp):
@@ -183,7 +183,7 @@ def _instead_of(node: ast.expr, rng: random.Random) -> str:
 
 
 def _is_made(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether this is an operand made up by its shape."""
+    """Whether this is an operand generated from its shape."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _MAKERS
 
 
@@ -206,7 +206,7 @@ class _Place:
 
 
 def _is_word(node: ast.AST) -> bool:
-    """Whether this is a call of a word: its own arguments are not the library's business."""
+    """Whether this is a call of one of our words, whose arguments are not passed to the library."""
     return isinstance(node, ast.Call) and ast.unparse(node.func).partition(".")[0] in _WORDS
 
 
@@ -223,7 +223,7 @@ def _places(tree: ast.AST) -> Iterator[_Place]:
 
 
 def _parsed(text: str) -> ast.expr:
-    text = text.replace("x_for_x_in_range(3)", "x for x in range(3)")  # the lists above are split at blanks
+    text = text.replace("x_for_x_in_range(3)", "x for x in range(3)")  # the lists above are split at spaces
     return ast.parse(text, mode="eval").body
 
 

@@ -1,4 +1,4 @@
-"""KeyboardInterrupt at every point of the entry points; the process must be as fresh afterwards.
+"""KeyboardInterrupt at every point of the entry points; afterwards the process must be in a clean state.
 
 A case is an entry point, a way to interrupt it, and how far into its run that happens. The ways: before any
 bytecode of the library (`opcode`), where CPython checks for signals, which is at the start of a Python function and
@@ -42,7 +42,7 @@ _GOLDEN = 0.6180339887498949
 
 
 class _Interrupter:
-    """Counts points while it is on, records where each place was first reached, and interrupts at one of them."""
+    """Counts points while it is active, records when each line was first reached, and interrupts at one point."""
 
     def __init__(self, at: int = -1) -> None:
         self.at, self.seen = at, 0
@@ -80,7 +80,7 @@ class _Interrupter:
         def each(frame: FrameType, event: str, _: Any) -> None:
             if not frame.f_code.co_filename.startswith((*_LIBRARY, _USER)):
                 return
-            # A generator that is closed is entered too, but not at a RESUME: CPython looks for no signal there.
+            # Closing a generator enters it too, but not at a RESUME, so CPython does not check for signals there.
             if event == "c_return" or (event == "call" and frame.f_code.co_code[frame.f_lasti] == _RESUME):
                 self.hit(frame, event)
 
@@ -118,7 +118,7 @@ class _Interrupter:
 
 
 def _is_lost(frame: FrameType | None) -> bool:
-    """Whether others take an interrupt here: Keras in a bare `except`, CPython while an object dies."""
+    """Whether an interrupt is swallowed here: by a bare `except` in Keras, or by CPython in a finalizer."""
     while frame is not None:
         name = frame.f_code.co_filename
         if frame.f_code.co_name == "__del__" or name in (_weakrefset.__file__, weakref.__file__):
@@ -176,13 +176,13 @@ class Interrupts:
         warnings.simplefilter("ignore")
         np.seterr(all="ignore")
         tf.get_logger().setLevel("CRITICAL")
-        gc.disable()  # collected below: automatic collections would change the number of points
+        gc.disable()  # collected below, since automatic collections would change the number of points
 
     def text(self, number: int) -> str:
         rng = random.Random(self.seed)
         name = self.names[number % len(self.names)]
         way = _WAYS[number // len(self.names) % len(_WAYS)]
-        # Spread over the run of the entry point, and ever more closely.
+        # Spread over the run of the entry point, more and more densely.
         part = (rng.random() + number // (len(self.names) * len(_WAYS)) * _GOLDEN) % 1.0
         return f"{name}, {way}, {part:.6f}"
 

@@ -1,7 +1,7 @@
-"""Ops and functions with little memory left: a Python exception, or a result, and nothing broken after it.
+"""Ops and functions with little memory left: a Python exception or a result, and everything works afterwards.
 
 A case is a piece of work, its size, and how many bytes of address space it may take beyond what the process has.
-Every other process starts cold: neither threads nor OpenBLAS were used before memory is short.
+Every other process starts cold: threads and OpenBLAS are first used when memory is short.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _loop(x: Any) -> Any:
 
 
 def _step(x: Any) -> Any:
-    """All variables move, or none: looked at in `_whole`."""
+    """All variables change, or none: checked in `_whole`."""
     adam = tf.optimizers.Adam(0.5)
     adam.apply_gradients([(tf.ones_like(v) * x[0], v) for v in VARIABLES])
 
@@ -134,7 +134,7 @@ def _vm() -> int:
 
 
 def _whole() -> None:
-    """All variables have one value, the same one: a step reaches all of them or none."""
+    """Checks that all variables have the same value: a step changes all of them or none."""
     values = [v.numpy() for v in VARIABLES]
     if np.ptp(np.concatenate(values)) > 1e-5:
         raise Bad("variables are not whole", str(values), spoiled=True)
@@ -165,7 +165,7 @@ class Memory:
         x = tf.random.stateless_uniform([int(size.split()[0])], [1, 2])
         gc.collect()
         _core.release_cached_memory()
-        said = ""
+        message = ""
         limits = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (_vm() + int(left.split()[0]), limits[1]))
         try:
@@ -175,14 +175,14 @@ class Memory:
             MemoryError,
             errors.ResourceExhaustedError,
             ImportError,
-        ):  # Python's own imports: no memory either
+        ):  # Python's own imports ran out of memory too
             outcome = "refused"
         except Exception as e:
-            outcome, said = type(e).__name__, str(e)[:300]
+            outcome, message = type(e).__name__, str(e)[:300]
         finally:
             resource.setrlimit(resource.RLIMIT_AS, limits)
-        if said:
-            raise Bad(f"{outcome} {said.partition(':')[2][:40]}", said)
+        if message:
+            raise Bad(f"{outcome} {message.partition(':')[2][:40]}", message)
         _whole()
         y = tf.reduce_sum(tf.sort(tf.constant([3.0, 1.0, 2.0])) * tf.constant([1.0, 10.0, 100.0]))
         z = tf.matmul(tf.fill([9, 9], 2.0), tf.ones([9, 9]))

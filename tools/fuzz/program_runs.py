@@ -1,7 +1,7 @@
 """The ways to run a program of `programs`, and their comparison with eager mode.
 
 Each way starts from the same values of the variables and returns results, final values of the variables, and
-gradients with respect to inputs and variables. A way that is compiled on repetition is repeated.
+gradients with respect to inputs and variables. Ways that are compiled when they are repeated run several times.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Program:
     """A program that was read, and its random directions."""
 
     def __init__(self, text: str, number: int) -> None:
-        self.file = Path(tempfile.gettempdir()) / f"program{os.getpid()}_{number}.py"  # autograph reads it
+        self.file = Path(tempfile.gettempdir()) / f"program{os.getpid()}_{number}.py"  # read by autograph
         self.file.write_text(text)
         names: dict[str, Any] = {"tf": tf, "np": np, "__name__": "program"}
         exec(compile(text, str(self.file), "exec"), names)
@@ -53,7 +53,7 @@ class _Program:
         self.inputs: list = names["inputs"]
         self.variables: list = names["variables"]
         self.free = "FREE" in names
-        # Forward mode follows what a function with a gradient of its own computes, in eager code: as in TensorFlow.
+        # In eager code, forward mode differentiates the body of a function with a custom gradient, as in TensorFlow.
         self.own_rules = "custom_gradient" in text
         self.start = [v.numpy() for v in self.variables]
         self.sources = [*self.inputs, *self.variables]
@@ -120,7 +120,7 @@ def _outcome(p: _Program, run: Callable) -> Outcome:
 
 
 def _eagerly(p: _Program, run: Callable) -> Outcome:
-    """The referee: no compiled pass, no compiled function."""
+    """The reference: eager, without compiled passes."""
     tf.config.run_functions_eagerly(True)
     _core.set_compile(False)
     try:
@@ -131,7 +131,7 @@ def _eagerly(p: _Program, run: Callable) -> Outcome:
 
 
 def _forward(p: _Program, body: Callable) -> Callable:
-    """Results, and for all of them together the derivative along the directions."""
+    """Results, and their derivatives along the directions, from one accumulator."""
 
     def run(*inputs: Any) -> Any:
         pairs = [(s, d) for s, d in zip([*inputs, *p.variables], p.directions, strict=True) if d is not None]
@@ -165,16 +165,16 @@ def _differ(actual: list, expected: list, limit: float, none_is_zero: bool) -> t
         if none_is_zero:
             a = np.zeros_like(e) if a is None and e is not None else a
             e = np.zeros_like(a) if e is None and a is not None else e
-        said = f"number {k} is {_shown(a)}, eager {_shown(e)}"
+        detail = f"number {k} is {_shown(a)}, eager {_shown(e)}"
         if (a is None) != (e is None):
-            return f"{'None' if a is None else 'not None'}", said
+            return f"{'None' if a is None else 'not None'}", detail
         if a is None:
             continue
         if a.shape != e.shape or a.dtype != e.dtype:
             return "type", f"number {k} is {a.dtype}{a.shape}, eager {e.dtype}{e.shape}"
         scale = max(1.0, float(np.abs(e).max(initial=0)))
         if not np.all(np.abs(a - e) <= limit * scale):
-            return "values", said
+            return "values", detail
     return None
 
 
@@ -186,9 +186,9 @@ def _check(way: str, p: _Program, actual: Outcome, expected: Outcome) -> None:
     for what, mine, theirs, free in zip(
         Outcome._fields, actual, expected, (False, False, p.free), strict=True
     ):
-        said = _differ(mine, theirs, p.limit, free)
-        if said:
-            raise Bad(f"{way}: {what}: {said[0]}", said[1])
+        difference = _differ(mine, theirs, p.limit, free)
+        if difference:
+            raise Bad(f"{way}: {what}: {difference[0]}", difference[1])
 
 
 def _check_forward(way: str, p: _Program, run: Callable, expected: Outcome) -> None:
@@ -286,7 +286,7 @@ def _compared(p: _Program, number: int) -> Counter[str]:
             several = len(expected.results) > 1
             wanted = expected._replace(gradients=last.gradients)
             tried("jacobian", 1, _jacobian(p, p.body), wanted)
-            # A record of several results gives zeros to the sources of the others, as in TensorFlow.
+            # A record with several results gives zeros to sources on which only the others depend, as in TensorFlow.
             p.free = p.free or several
             tried("jacobian of a function", 1, _jacobian(p, function), wanted)
             tried("sizes unknown, jacobian inside", 2, of_any_size(_jacobian(p, p.body)), wanted)

@@ -1,4 +1,4 @@
-"""Random programs: a body that computes, assigns, branches and loops, and must mean the same however it is run.
+"""Random programs: a body that computes, assigns, branches and loops, with the same results in every mode.
 
 A case is the text of a program: variables, inputs, and `body(...)`, which returns some results. `program_runs` runs
 it eagerly, with compiled passes, as a function with the tape inside and outside of it, in forward mode, and
@@ -46,8 +46,8 @@ class _Writer:
         self.variables: list[_Value] = []
         self.names = 0
         self.free = False
-        self.sized = rng.choice((0, 0, 2))  # how often sizes depend on values: most programs have none
-        self.plain = False  # nothing but ops: in branches, and what functions call
+        self.sized = rng.choice((0, 0, 2))  # how often sizes depend on values; in most programs never
+        self.plain = False  # only ops are allowed: in branches, and in functions that are called
 
     # ---- words ------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ class _Writer:
         return f"tf.constant({values.tolist()!r}, tf.{dtype})"
 
     def any(self, dtype: str | None = None, shape: tuple[int, ...] | None = None) -> _Value | None:
-        """A value or a variable, mostly one that was made lately."""
+        """A value or a variable, mostly a recent one."""
         fit = [
             v
             for v in self.pool + self.variables
@@ -97,7 +97,7 @@ class _Writer:
         return self.array(shape, dtype)
 
     def condition(self) -> str:
-        """A truth that no error of rounding turns: it reads inputs and constants."""
+        """A condition that rounding errors cannot change: it reads inputs and constants."""
         x = self.rng.choice(self.inputs)
         real = f"tf.math.real({x.name})" if x.dtype.startswith("complex") else x.name
         return f"tf.reduce_sum({real}) {self.rng.choice('<>')} {self.number()}"
@@ -180,7 +180,7 @@ class _Writer:
             )
 
     def step_sized(self) -> None:
-        """Through sizes that depend on values: those of an input, which no error of rounding changes."""
+        """An expression whose sizes depend on values of an input, which rounding errors do not change."""
         a = self.any()
         fit = [x for x in self.inputs if x.shape and a and a.shape[:1] == x.shape[:1]]
         if not a or not fit:
@@ -218,7 +218,7 @@ class _Writer:
         self.put(f"tf.reduce_sum({part.name}, 0)", a.dtype, a.shape[1:])
 
     def step_sized_rows(self) -> None:
-        """A function of the library that calls one with such a size."""
+        """A function of the library that calls a user function with such sizes."""
         x = self.rng.choice(self.inputs)
         v = self.any(x.dtype, ())
         if len(x.shape) != 2 or x.dtype not in _EXACT or not v:
@@ -251,7 +251,7 @@ class _Writer:
             self.put(f"tf.stop_gradient({a.name})", a.dtype, a.shape)
 
     def step_integer(self) -> None:
-        """Through a type without gradients and back."""
+        """A cast to a type without gradients and back."""
         x = self.rng.choice(self.inputs)
         a = self.any(shape=x.shape)
         if a and not x.dtype.startswith("complex"):
@@ -290,10 +290,10 @@ class _Writer:
         self.lines, self.plain, self.indent = [], True, self.indent + "    "
         for _ in range(self.rng.randint(0, 2)):
             self.rng.choice([self.step_unary, self.step_binary, self.step_assign, self.step_read])()
-        # What the branch made is not there after it, nor what it did not make itself.
+        # The result is a value made in this branch. Such values cannot be used after it.
         mine = [v for v in self.pool if v not in pool and (v.dtype, v.shape) == (result.dtype, result.shape)]
         last = mine[-1].name if mine else self.made(result.dtype, result.shape)
-        # A name for a variable itself would read it later: when, is not the same in a branch of a function.
+        # A name for the variable itself would be read later, at another time in a branch of a function.
         self.line(f"{result.name} = tf.identity({last})")
         self.indent = self.indent[4:]
         branch_lines, self.lines, self.pool, self.plain = self.lines, lines, pool, plain
@@ -334,7 +334,7 @@ class _Writer:
             self.line(f"while {i} < {count}:")
             self.line(f"    {i} = {i} + 1")
         body = self.branch(result)
-        # The last line gives the result a value of the same name: fold the old value in, so that loops carry it.
+        # The last line assigns the result to the same name: add the old value, so that loops carry it.
         last = body.pop().strip().partition(" = ")[2]
         self.lines += body
         self.line(f"    {result.name} = tf.tanh({result.name} * 0.5 + {last})" if "complex" not in a.dtype
@@ -377,7 +377,7 @@ class _Writer:
         for _ in range(self.rng.randint(1, 4)):
             self.rng.choice(steps)()
         result = self.pool[-1]
-        # An argument that is a variable, given back as it is, would be read later; a function gives back what it is now.
+        # A variable that is returned as it is would be read later; a function returns its value now.
         last = "tf.identity(p)" if result.name == "p" else result.name
         self.top += [decorator, f"def {name}(p):", *self.lines, f"    return {last}"]
         self.lines, self.pool, self.plain, self.indent, self.inputs = lines, pool, False, indent, inputs
@@ -491,7 +491,7 @@ class Programs:
         return compare(text, number)
 
 
-# Every other process compiles each pass at first sight; in the others it is compiled when it comes back.
+# Every other process compiles each pass at once; the others when it is repeated.
 KIND = harness.Kind(
     "programs", Programs, chunk=40, environments=({"GRADTAPE_COMPILE": "always"}, {}), programs=True
 )

@@ -1,7 +1,7 @@
 """Threads that share what users share (variables, functions, optimizers, iterators), at a tiny switch interval.
 
-A case is one scenario with its sizes. What each thread sees is compared with what it would see on its own, or with
-what must hold at every moment: a variable has a value that was assigned, as a whole.
+A case is one scenario with its sizes. The results of each thread are compared with those it would get alone, or with
+an invariant: a variable has a complete value that was assigned.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _scenario(run: Callable) -> Callable:
 
 
 def _together(*works: Callable[[], None]) -> None:
-    """Runs each on a thread of its own; the first exception is raised here."""
+    """Runs each function on its own thread; raises the first exception here."""
     start, errors = threading.Barrier(len(works)), []
 
     def run(work: Callable[[], None]) -> None:
@@ -100,7 +100,7 @@ def functions_read_what_others_assign(rng: random.Random) -> None:
 
 @_scenario
 def functions_that_assign(rng: random.Random) -> None:
-    """No step is lost where the functions are serialised by the user; values stay whole where they are not."""
+    """No step is lost if the user serialises the calls; without that, values stay complete."""
     v = tf.Variable(tf.zeros([rng.choice([4, 5000])]))
     lock = threading.Lock()
     steps, threads = rng.randint(20, 100), rng.randint(2, 5)
@@ -225,7 +225,7 @@ def one_function_traced_by_all(rng: random.Random) -> None:
 
 @_scenario
 def optimizers(rng: random.Random) -> None:
-    """Each thread has an optimizer; they share a variable whose values stay whole."""
+    """Each thread has an optimizer; they share a variable whose values stay complete."""
     shared = tf.Variable(tf.zeros([rng.choice([8, 3000])]))
     own = [tf.Variable([1.0, 2.0]) for _ in range(rng.randint(2, 4))]
     steps = rng.randint(5, 30)

@@ -168,7 +168,7 @@ def flatten(structure: Any, expand_composites: bool | _Kind = False) -> list:
 
     Args:
       expand_composites: also take composite values (`IndexedSlices`) apart; inside gradtape it may also be the
-      `_Kind` to use for that.
+        `_Kind` to use for that.
 
     Raises:
       ValueError: if a container contains itself.

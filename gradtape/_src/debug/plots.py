@@ -157,8 +157,8 @@ def plot_sparsity(matrix: Any, file: str | Path | None = None) -> Plot | str:
 
     Args:
       matrix: a Jacobian from `tf.autodiff.sparse_jacobian`, any SciPy matrix, or a tensor or array of two
-      dimensions. In large matrices a cell of the picture represents several elements. file: where to write it;
-      without it, the picture is returned, and shown by a notebook.
+        dimensions. In large matrices a cell of the picture represents several elements.
+      file: where to write it; without it, the picture is returned, and shown by a notebook.
 
     Returns:
       The picture, or the path of the file.

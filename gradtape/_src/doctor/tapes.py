@@ -62,7 +62,7 @@ class _Reader:
     """Turns the statements of one scope into events."""
 
     def __init__(self, aliases: Aliases) -> None:
-        self._found = aliases
+        self._aliases = aliases
         self._events: list[Event] = []
 
     def read(self, body: list[ast.stmt]) -> list[Event]:
@@ -109,7 +109,7 @@ class _Reader:
 
     def _tape(self, s: ast.With, item: ast.withitem, loops: tuple) -> Tape | None:
         call, name = item.context_expr, item.optional_vars
-        if self._found.called(call) != "tf.GradientTape" or not isinstance(name, ast.Name):
+        if self._aliases.called(call) != "tf.GradientTape" or not isinstance(name, ast.Name):
             return None
         assert isinstance(call, ast.Call)
         given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "persistent")]

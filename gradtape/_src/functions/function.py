@@ -302,11 +302,11 @@ class Function(_core.Quick):
         return given.type_of(self.parameters, statics)
 
     def _trace(
-        self, given: Given, engine: Engine, lifts: bool = False, may_vary: bool = False
+        self, given: Given, engine: Engine, keep_constants: bool = False, may_vary: bool = False
     ) -> tuple[TracedFunction, list]:
         """A graph for tensors of the shapes that are given, and the variables that it made."""
-        self._traces += not lifts
-        trace = Trace(lifts=lifts, is_kept=True, engine=engine, may_vary=may_vary)
+        self._traces += not keep_constants
+        trace = Trace(keeps_constants=keep_constants, is_kept=True, engine=engine, may_vary=may_vary)
         symbols = [symbolic(trace.input(t._dims, t.dtype._code)) for t in given.tensors]
         trace.names = given.names(self.parameters)
         if given.has_values:
@@ -325,7 +325,7 @@ class Function(_core.Quick):
                 concrete = TracedFunction(self, function_type, trace, structure, flat, len(symbols), proxies)
             concrete.placeholders = placeholders
         except NeedsConstants:
-            if lifts:
+            if keep_constants:
                 raise
             concrete = None
         except Exception as e:

@@ -53,9 +53,9 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
 
 
 def folded(tensor: Any) -> np.ndarray | None:
-    """The value of a tensor computed only from numbers that the trace added to its graph (`Trace.lift`), or None."""
+    """The value of a tensor computed only from constants of the trace (`Trace.keep_constant`), or None."""
     symbol = tensor._symbol
-    if not getattr(symbol.graph, "lifts", False):
+    if not getattr(symbol.graph, "keeps_constants", False):
         return None
     needed: set[Node] = set()
     values = [symbol]

@@ -81,12 +81,12 @@ class Trace(Graph):
         "_captured",
         "created",
         "start",
-        "lifts",
+        "keeps_constants",
         "is_kept",
         "may_vary",
         "engine",
         "records",
-        "_lifted",
+        "_kept_constants",
         "arguments",
         "names",
     )
@@ -94,7 +94,7 @@ class Trace(Graph):
     def __init__(
         self,
         outer: Trace | None = None,
-        lifts: bool = False,
+        keeps_constants: bool = False,
         is_kept: bool = False,
         engine: Engine = NATIVE,
         may_vary: bool = False,
@@ -107,11 +107,11 @@ class Trace(Graph):
         self.is_kept: bool = is_kept if outer is None else outer.is_kept
         # Whether it runs only while variables have the shapes that they have now.
         self.may_vary: bool = may_vary if outer is None else outer.may_vary
-        # Whether each number made during the trace is a value of the graph, so that `tf.gradients` finds it;
-        # otherwise what depends on constants only is computed at once.
-        self.lifts: bool = lifts if outer is None else outer.lifts
+        # Whether each tensor created during the trace is a constant of the graph, so that `tf.gradients` finds it;
+        # otherwise ops on such tensors only are computed at once.
+        self.keeps_constants: bool = keeps_constants if outer is None else outer.keeps_constants
         self.records = False  # whether it records library calls: recording.py
-        self._lifted: dict[int, Value] = {}
+        self._kept_constants: dict[int, Value] = {}
         self.externals: list[
             Any
         ] = []  # variables and tensors from outside, one per input after the arguments
@@ -215,7 +215,7 @@ class Trace(Graph):
         if symbol is not None and symbol.graph is self:
             return symbol
         if symbol is None and tensor._born > self.start:
-            return self.lift(tensor) if self.lifts else self.constant(tensor)
+            return self.keep_constant(tensor) if self.keeps_constants else self.constant(tensor)
         if symbol is not None and not self._encloses(symbol.graph):
             raise InaccessibleTensorError(repr(tensor))
         return self.capture(tensor)
@@ -230,14 +230,13 @@ class Trace(Graph):
 
     def symbol_for(self, tensor: Any) -> Any:
         """The symbolic tensor for a concrete one; called by the core."""
-        return symbolic(self.lift(tensor) if tensor._born > self.start else self.capture(tensor))
+        return symbolic(self.keep_constant(tensor) if tensor._born > self.start else self.capture(tensor))
 
-    def lift(self, tensor: Any) -> Value:
-        """A tensor made during the trace, as a separate constant of the graph, so that gradients with respect
-        to it exist."""
-        value = self._lifted.get(id(tensor))
+    def keep_constant(self, tensor: Any) -> Value:
+        """A tensor created during the trace as a constant of the graph, with respect to which gradients exist."""
+        value = self._kept_constants.get(id(tensor))
         if value is None:
-            value = self._lifted[id(tensor)] = Value(
+            value = self._kept_constants[id(tensor)] = Value(
                 self, tuple(tensor.shape), tensor.dtype._code, constant=tensor
             )
         return value

@@ -17,7 +17,8 @@ from gradtape._src.graph.trace import Trace
 class Traced:
     """A function of tensors, traced for tensors of one kind.
 
-    Args: trace: the graph that it wrote.
+    Args:
+      trace: the graph that it wrote.
       outputs: tensors of the trace, or from outside.
       arguments: how many inputs of the trace are arguments; the others are variables and tensors from outside.
       proxies: the proxies of variables that are arguments.

@@ -63,7 +63,7 @@ leaky_relu_op = elementwise(
     "leaky_relu", FLOAT, args="features alpha", xla="jax.nn.leaky_relu",
     vjp=(lambda g, x, alpha, out: leaky_relu_grad(x, alpha, g), lambda g, x, alpha, out: select(x > 0, 0, x * g)),
     numpy=lambda x, alpha: np.where(x > 0, x, alpha * x), samples=pairs(-2, 2, 0.1, 0.4),
-    doc="`x` where it is positive, `alpha * x` elsewhere.",
+    doc="`x` where positive, `alpha * x` elsewhere.",
 )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ selu = elementwise(
     "selu", FLOAT, args="features", xla="jax.nn.selu",
     deriv=lambda x, out: select(x < 0, _SELU_SCALE * _SELU_ALPHA * exp(x), _SELU_SCALE),
     numpy=lambda x: _SELU_SCALE * np.where(x < 0, _SELU_ALPHA * np.expm1(x), x), samples=floats(), names="nn.selu",
-    edges=[((at(0.0),), (_SELU_SCALE,))], doc="The scaled exponential linear unit.",
+    edges=[((at(0.0),), (_SELU_SCALE,))], doc="`scale * x` where positive, `scale * alpha * (exp(x) - 1)` elsewhere.",
 )  # fmt: skip
 
 sigmoid_grad = elementwise(
@@ -156,7 +156,7 @@ def _gelu_tanh_derivative(x, out):
 gelu_tanh_op = elementwise(
     "gelu_tanh", FLOAT, args="features", deriv=_gelu_tanh_derivative, xla="activations.gelu_tanh",
     numpy=lambda x: 0.5 * x * (1 + np.tanh(_SQRT_2_OVER_PI * (x + 0.044715 * x**3))), samples=floats(),
-    doc="The approximation of gelu by tanh.",
+    doc="The approximation of `gelu` by tanh.",
 )  # fmt: skip
 
 
@@ -166,6 +166,6 @@ def gelu(features, approximate=False, name=None):
     x = as_tensor(features)
     if not x.dtype.is_floating:
         raise ValueError(
-            f"`features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype}"
+            f"gelu: `features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype}"
         )
     return gelu_tanh_op(x) if approximate else gelu_op(x)

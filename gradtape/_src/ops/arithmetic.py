@@ -15,7 +15,7 @@ _MISFIT = [(call((2,), (3,)), *_SHAPES), (call((2, 3), (2,)), *_SHAPES)]
 
 
 def conjugate(x):
-    """`x` itself unless it is complex: rules that divide or multiply by an operand use it."""
+    """The conjugate of `x`, for rules that divide or multiply by an operand; a real `x` is returned as it is."""
     return conj(x) if x.dtype.is_complex else x
 
 
@@ -41,7 +41,7 @@ complex_ = elementwise(
     "complex", WIDE, args="real imag", linear="real+imag", xla="lax.complex",
     vjp=(lambda g, x, y, out: real(g), lambda g, x, y, out: imag(g)),
     numpy=lambda x, y: x + 1j * y, samples=pairs(), names="complex dtypes.complex", bad=_MISFIT,
-    doc="A complex tensor from its real and imaginary parts.",
+    doc="The complex tensor `real + i·imag`.",
 )  # fmt: skip
 
 zero = elementwise(
@@ -90,7 +90,7 @@ abs_ = elementwise(
     vjp=lambda g, x, out: (complex_(g, zero(g)) if x.dtype.is_complex else g) * sign(x),
     numpy=np.abs, samples=floats(), names="abs math.abs",
     edges=[((at(0.0),), (0.0,))],
-    doc="The absolute value of each element; of a complex number its modulus.",
+    doc="The absolute value of each element; for a complex number, its modulus.",
 )  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def _widen(x):
 
 
 def _sign_vjp(g, x, out):
-    """Zero; of a complex number's direction x / |x|, the part of `g` across it, over |x|."""
+    """Zero for real numbers. For x / |x| of a complex number: the part of `g` perpendicular to x, divided by |x|."""
     if not x.dtype.is_complex:
         return zero(g)
     return divide_no_nan(g - out * _widen(real(conj(out) * g)), _widen(abs_(x)))
@@ -109,7 +109,7 @@ def _sign_vjp(g, x, out):
 sign = elementwise(
     "sign", NUMBER, vjp=_sign_vjp, xla="jnp.sign",
     numpy=np.sign, samples=floats(), names="sign math.sign", edges=[((at(0.0),), (0.0,))],
-    doc="-1, 0 or 1 as each element is negative, zero or positive; of a complex number `x / |x|`.",
+    doc="-1, 0 or 1 where an element is negative, zero or positive; for complex numbers `x / |x|`.",
 )  # fmt: skip
 
 square = elementwise(
@@ -142,15 +142,15 @@ def _real_part(g):
 
 squared_difference = elementwise(
     "squared_difference", NUMBER, args="x y", xla="arithmetic.squared_difference",
-    # Of complex numbers the result is real, so that only the real part of `g` counts.
+    # The result is real for complex operands too, so only the real part of `g` counts.
     vjp=(lambda g, x, y, out: 2 * (x - y) * _real_part(g), lambda g, x, y, out: 2 * (y - x) * _real_part(g)),
     numpy=lambda x, y: np.conj(x - y) * (x - y), samples=pairs(),
-    names="math.squared_difference", bad=_MISFIT, doc="`(x - y)²`, element-wise; of complex numbers `|x - y|²`.",
+    names="math.squared_difference", bad=_MISFIT, doc="`(x - y)²`, element-wise; for complex numbers `|x - y|²`.",
 )  # fmt: skip
 
 
 def _log_where_positive(x):
-    """log(x) where it exists, 0 elsewhere: the derivative of a power by its exponent."""
+    """log(x) where it exists, 0 elsewhere: the derivative of a power with respect to its exponent."""
     ops = above.ops
     ok = ops.not_equal(x, 0) if x.dtype.is_complex else ops.greater(x, 0)
     return ops.select(ok, ops.log(ops.select(ok, x, 1)), 0)
@@ -198,14 +198,14 @@ clip = elementwise(
         call((2, 3), at(1.0), at(2.0)), call((0, 3), at(0.0), at(1.0)), call((2, 3), at(1.0), at(-1.0)),
     ],
     edges=[((at(1.0), at(-1.0), at(1.0)), (1.0, 0.0, 0.0)), ((at(2.0), at(-1.0), at(1.0)), (0.0, 0.0, 1.0))],
-    doc="`x` cut to the interval [lo, hi]; the gradient passes inside and at the bounds. If `lo > hi`, `lo` holds.",
+    doc="`x` clipped to [lo, hi]. The gradient passes inside and at the bounds. If `lo > hi`, the result is `lo`.",
 )  # fmt: skip
 
 divisor = opaque(
     "divisor", INT, "x", xla="arithmetic.divisor",
     rule=None, numpy=lambda x: x, samples=[call(ints([1, 2])), call(ints(-3))], batch="leading",
     bad=[(call(ints([1, 0])), "InvalidArgumentError", "Integer division by zero")],
-    doc="`x` itself, without a zero in it: what a compiled program divides integers by.",
+    doc="`x`, or an error if it contains a zero: compiled programs check divisors of integers with it.",
 )  # fmt: skip
 
 
@@ -219,7 +219,7 @@ exponent = opaque(
     "exponent", INT, "x", xla="arithmetic.exponent", python=_exponent,
     rule=None, numpy=lambda x: x, samples=[call(ints([1, 0])), call(ints(3))], batch="leading",
     bad=[(call(ints([1, -1])), "InvalidArgumentError", "negative integer powers are not allowed")],
-    doc="`x` itself, without a negative number in it: the power to which a compiled program raises integers.",
+    doc="`x`, or an error if it contains a negative number: compiled programs check exponents of integers with it.",
 )  # fmt: skip
 
 floordiv = elementwise(

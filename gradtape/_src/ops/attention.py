@@ -1,6 +1,6 @@
-"""Scaled dot-product attention as one op: the matrix of scores is never in memory.
+"""Scaled dot-product attention as one op, which never stores the matrix of scores.
 
-With 16-bit floats the products are theirs; scores, exponentials, sums and the second result are float32.
+For 16-bit floats the matrix products are 16-bit; scores, exponentials, sums and the second result are float32.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ def _scores(q, k, bias, scale, causal):
     if bias.ndim:
         scores = scores + _wide(bias)
     if causal:
-        seen = as_tensor(_causal_mask(q.shape[-2], k.shape[-2]))
-        scores = select(seen, scores, as_tensor(np.asarray(-np.inf, scores.dtype.as_numpy_dtype)))
+        mask = as_tensor(_causal_mask(q.shape[-2], k.shape[-2]))
+        scores = select(mask, scores, as_tensor(np.asarray(-np.inf, scores.dtype.as_numpy_dtype)))
     return scores
 
 
 def _plain_grad(g, q, k, v, bias, out, lse, scale, causal):
-    """The op of this name in small ones."""
+    """`attention_grad` as a composite of small ops, which a tape differentiates."""
     kinds = [x.dtype for x in (q, k, v)]
     g, q, k, v, out, lse = (_wide(x) for x in (g, q, k, v, out, lse))
     p = exp(_scores(q, k, bias, scale, causal) - movement.expand_dims(lse, -1))
     dp = contraction.matmul(g, v, transpose_b=True)
     ds = p * (dp - reduction.reduce_sum(g * out, -1, keepdims=True)) * scale
-    found = (
+    grads = (
         contraction.matmul(ds, k),
         contraction.matmul(ds, q, transpose_a=True),
         contraction.matmul(p, g, transpose_a=True),
     )
-    return tuple(cast(x, kind) for x, kind in zip(found, kinds, strict=True))
+    return tuple(cast(x, kind) for x, kind in zip(grads, kinds, strict=True))
 
 
-def _differentiated(f, given, cotangents):
+def _differentiated(f, point, cotangents):
     """Gradients of `f` with respect to its arguments, by a tape."""
     tape = _core.Tape()
     tape._configure(True, False)
-    xs = [movement.identity(x) for x in given]
+    xs = [movement.identity(x) for x in point]
     with tape:
         for x in xs:
             tape._watch(x)
@@ -70,27 +70,27 @@ def _differentiated(f, given, cotangents):
     return tape._backward([y for y, _ in pairs], [h for _, h in pairs], xs)
 
 
-# Each operand has a rule of its own, so that the gradient with respect to the bias, which needs the scores, is made for
-# those who ask for it. What the rules have in common is one node once a pass is compiled.
+# Each operand has a rule of its own, so that the gradient with respect to the bias, which needs the scores, is computed
+# only when it is asked for. A compiled pass merges what the rules have in common.
 
 
-def _attention_rule(which):
+def _attention_rule(operand):
     def rule(g, q, k, v, bias, out, scale, causal):
-        found = (
+        gx = (
             None
             if g[0] is None
-            else attention_grad(g[0], q, k, v, bias, out[0], out[1], scale, causal)[which]
+            else attention_grad(g[0], q, k, v, bias, out[0], out[1], scale, causal)[operand]
         )
-        if g[1] is None or which == 2:
-            return found
-        (more,) = _differentiated(
+        if g[1] is None or operand == 2:
+            return gx
+        (through_lse,) = _differentiated(
             lambda x: (
-                reduction.reduce_logsumexp(_scores(*((x, k), (q, x))[which], bias, scale, causal), -1),
+                reduction.reduce_logsumexp(_scores(*((x, k), (q, x))[operand], bias, scale, causal), -1),
             ),
-            (q if which == 0 else k,),
+            (q if operand == 0 else k,),
             (g[1],),
         )
-        return more if found is None else found + more
+        return through_lse if gx is None else gx + through_lse
 
     return rule
 
@@ -99,37 +99,35 @@ def _bias_rule(g, q, k, v, bias, out, scale, causal):
     if not bias.ndim:
         return None
     p = exp(_scores(q, k, bias, scale, causal) - movement.expand_dims(out[1], -1))
-    found = None
+    gx = None
     if g[0] is not None:
         g0 = _wide(g[0])
         dp = contraction.matmul(g0, _wide(v), transpose_b=True)
-        found = p * (dp - reduction.reduce_sum(g0 * _wide(out[0]), -1, keepdims=True))
+        gx = p * (dp - reduction.reduce_sum(g0 * _wide(out[0]), -1, keepdims=True))
     if g[1] is not None:
-        more = p * movement.expand_dims(g[1], -1)
-        found = more if found is None else found + more
-    return cast(found, bias.dtype)
+        through_lse = p * movement.expand_dims(g[1], -1)
+        gx = through_lse if gx is None else gx + through_lse
+    return cast(gx, bias.dtype)
 
 
-def _attention_grad_rule(which):
+def _attention_grad_rule(operand):
     def rule(hs, g, q, k, v, bias, out, lse, results, scale, causal):
-        if which == 4 and not bias.ndim:
+        if operand == 4 and not bias.ndim:
             return None
-        given = [g, q, k, v, bias, out, lse]
+        operands = [g, q, k, v, bias, out, lse]
 
         def plain(x):
-            return _plain_grad(*given[:which], x, *given[which + 1 :], scale, causal)
+            return _plain_grad(*operands[:operand], x, *operands[operand + 1 :], scale, causal)
 
         # It is linear in g, so the point does not matter, and g need not be a residual.
-        place = zeros(g.shape, g.dtype) if which == 0 else given[which]
-        return _differentiated(plain, (place,), hs)[0]
+        point = zeros(g.shape, g.dtype) if operand == 0 else operands[operand]
+        return _differentiated(plain, (point,), hs)[0]
 
     return rule
 
 
 def _np_scores(q, k, bias, scale, causal):
-    scores = q @ np.swapaxes(k, -1, -2) * scale + (
-        bias if np.ndim(bias) else 0
-    )  # a number stands for no bias
+    scores = q @ np.swapaxes(k, -1, -2) * scale + (bias if np.ndim(bias) else 0)  # a scalar means: no bias
     return np.where(_causal_mask(q.shape[-2], k.shape[-2]), scores, -np.inf) if causal else scores
 
 
@@ -142,7 +140,7 @@ def _np_attention(q, k, v, bias, scale, causal):
 
 
 def _np_grad(g, q, k, v, bias, out, lse, scale, causal):
-    # `out` and `lse` are taken as given: any numbers are allowed here.
+    # `out` and `lse` are independent operands here: any numbers are allowed.
     p = np.exp(_np_scores(q, k, bias, scale, causal) - lse[..., None])
     ds = p * (g @ np.swapaxes(v, -1, -2) - (g * out).sum(-1, keepdims=True)) * scale
     return ds @ k, np.swapaxes(ds, -1, -2) @ q, np.swapaxes(p, -1, -2) @ g
@@ -155,10 +153,10 @@ def _batch(name: str) -> Any:
         marks = list(batched)
         marks[places] = True
         wide = bias if batched[places] else movement.expand_dims(bias, 0) if bias.ndim else bias
-        if batched[places] and bias.ndim == 1:  # a number per row is no bias at all
+        if batched[places] and bias.ndim == 1:  # one number per row: no bias
             wide = bias[0]
-        others = _all(size, marks, [wide if i == places else x for i, x in enumerate(operands)])
-        return _row(name, others, attrs)
+        aligned = _all(size, marks, [wide if i == places else x for i, x in enumerate(operands)])
+        return _row(name, aligned, attrs)
 
     return rule
 
@@ -175,13 +173,13 @@ attention_grad = opaque(
     "attention_grad", FLOAT, "g q k v bias out lse:Free scale:Float causal:Bool", many=True, gaps=True, linear="g",
     xla="attention.attention_grad",
     rule=tuple(_attention_grad_rule(k) for k in range(7)), numpy=_np_grad, batch=_batch("attention_grad"),
-    samples=[  # the logarithms of the sums are not far below the largest score
+    samples=[  # lse is not far below the largest score, as in a real call
         call((3, 2), (3, 4), (5, 4), (5, 2), (), (3, 2), inside(2, 4, 3), scale=0.5, causal=False),
         call((2, 2, 6, 2), (2, 2, 6, 3), (2, 2, 6, 3), (2, 2, 6, 2), (1, 2, 6, 6), (2, 2, 6, 2), inside(2, 4, 2, 2, 6),
              scale=0.7, causal=True),
     ],
     tolerance=4.0,
-    doc="The gradients of attention by queries, keys and values, from its results.",
+    doc="The gradients of `attention` with respect to queries, keys and values, from its results.",
 )  # fmt: skip
 
 attention = opaque(
@@ -192,7 +190,7 @@ attention = opaque(
         (call((3, 4), (5, 3), (5, 2), (), scale=1.0, causal=False), "InvalidArgumentError", "must have shapes"),
         (call((3, 4), (5, 4), (5, 2), (3, 4), scale=1.0, causal=False), "InvalidArgumentError", "the bias must"),
     ],
-    doc="`softmax(scale * q k' + bias) v` and the logarithm of the sums of exponentials, in blocks.",
+    doc="`softmax(scale * q kᵀ + bias) v`, computed in blocks, and the log-sum-exp of the scores.",
 )  # fmt: skip
 
 
@@ -201,17 +199,17 @@ def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, mask: Any = None, is_causal: bool = False, scale: float | None = None,
     name: str | None = None,
 ) -> Any:  # fmt: skip
-    """`softmax(scale * query key^T + mask) value`, without the matrix of scores in memory.
+    """`softmax(scale * query keyᵀ + mask) value`, computed in blocks, without storing the matrix of scores.
 
     Args:
       query, key, value: `[..., queries, width]`, `[..., keys, width]` and `[..., keys, value width]`, with
         the same leading axes, such as batch and heads.
-      mask: booleans (True: look) or numbers to add, that broadcast to `[..., queries, keys]`.
-      is_causal: query i sees the keys up to i.
-      scale: by default one over the square root of the width.
+      mask: booleans (True: attend) or numbers to add to the scores; it broadcasts to `[..., queries, keys]`.
+      is_causal: query i attends to keys 0 to i only.
+      scale: by default `1 / sqrt(width)`.
 
     Returns:
-      A tensor `[..., queries, value width]`; zeros for a query that may look at nothing.
+      A tensor `[..., queries, value width]`; zeros for a query that may attend to no key.
     """
     q, k, v = as_tensor(query), as_tensor(key), as_tensor(value)
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)

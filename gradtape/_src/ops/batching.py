@@ -1,8 +1,8 @@
-"""How ops run over one more leading axis: the rules of rows that need one of their own.
+"""Batching rules: how ops run over one more leading axis, for rows that need a rule of their own.
 
-`rule(size, batched, operands, attrs)` gets operands of which the marked ones have a new leading
-axis of length `size`, and gives the result, with that axis. None means: loop over the rows. Rows
-that say `batch="leading"` need no rule; see `batching/batch.py`.
+`rule(size, batched, operands, attrs)` gets operands, of which those marked in `batched` have a new leading
+axis of length `size`, and returns the result with that axis, or None, which means: loop over the slices. Rows
+with `batch="leading"` need no rule; see `batching/batch.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _all(size: int, batched: list[bool], operands: list) -> list:
 
 
 def _with_rank(x: Any, rank: int) -> Any:
-    """Axes of size 1 after the new axis, so that a row has `rank` axes."""
+    """Inserts axes of size 1 after the new axis, so that each slice has `rank` axes."""
     return (
         above.ops.reshape(x, [x.shape[0], *([1] * (rank + 1 - x.ndim)), *x.shape[1:]])
         if x.ndim <= rank
@@ -60,7 +60,7 @@ def fill(size, batched, operands, attrs):
     return above.ops.broadcast_to(_with_rank(value, len(dims)), [size, *dims])
 
 
-# ---- the same row with longer attributes --------------------------------------------------------
+# ---- the same op with longer attributes ---------------------------------------------------------
 
 
 def tile(size, batched, operands, attrs):
@@ -115,7 +115,7 @@ def split(size, batched, operands, attrs):
 
 
 def matmul(size, batched, operands, attrs):
-    """One large product where the second factor is the same for all rows, else many small ones."""
+    """One large product if the second factor is the same for the whole batch, otherwise a batch of products."""
     ops = above.ops
     a, b = operands
     ta, tb = attrs
@@ -143,12 +143,12 @@ def _count(shape: Any) -> int:
 
 def gather(size, batched, operands, attrs):
     ops = above.ops
-    x, at = operands
+    x, indices = operands
     (axis,) = attrs
     if not batched[1]:
-        return _row("gather", [x, at], (axis + 1,))
+        return _row("gather", [x, indices], (axis + 1,))
     if not batched[0]:
-        out = _row("gather", [x, at], (axis,))
+        out = _row("gather", [x, indices], (axis,))
         return ops.transpose(out, [axis, *range(axis), *range(axis + 1, out.ndim)]) if axis else out
     return _row("gather_batched", operands, (axis + 1, 1))
 
@@ -175,30 +175,30 @@ def gather_nd(size, batched, operands, attrs):
     return _row("gather_nd", _all(size, batched, operands), (attrs[0] + 1,))
 
 
-def _numbered(at: Any, size: int) -> Any:
-    """Indices of all rows, each with the number of its row in front."""
+def _numbered(indices: Any, size: int) -> Any:
+    """Indices of the whole batch, each preceded by its position in the batch."""
     ops = above.ops
-    numbers = ops.reshape(ops.range_(size, dtype=at.dtype), [size, *([1] * (at.ndim - 1))])
-    return ops.concat([ops.broadcast_to(numbers, [*at.shape[:-1], 1]), at], -1)
+    numbers = ops.reshape(ops.range_(size, dtype=indices.dtype), [size, *([1] * (indices.ndim - 1))])
+    return ops.concat([ops.broadcast_to(numbers, [*indices.shape[:-1], 1]), indices], -1)
 
 
 def scatter_nd(size, batched, operands, attrs):
-    at, updates = _all(size, batched, operands)
-    return _row("scatter_nd", [_numbered(at, size), updates], ((size, *attrs[0]),))
+    indices, updates = _all(size, batched, operands)
+    return _row("scatter_nd", [_numbered(indices, size), updates], ((size, *attrs[0]),))
 
 
 def tensor_scatter(name: str) -> Any:
-    """The rule of `tensor_scatter_update` and its relatives."""
+    """The rule of `tensor_scatter_update`, `_add`, `_sub`, `_min` and `_max`."""
 
     def rule(size, batched, operands, attrs):
-        x, at, updates = _all(size, batched, operands)
-        return _row(name, [x, _numbered(at, size), updates], attrs)
+        x, indices, updates = _all(size, batched, operands)
+        return _row(name, [x, _numbered(indices, size), updates], attrs)
 
     return rule
 
 
 def segments(name: str) -> Any:
-    """The rule of `unsorted_segment_sum` and its relatives: each row has segments of its own."""
+    """The rule of the unsorted segment ops: each element of the batch has segments of its own."""
 
     def rule(size, batched, operands, attrs):
         ops = above.ops
@@ -213,7 +213,7 @@ def segments(name: str) -> Any:
 
 
 def runs(name: str) -> Any:
-    """The rule of `take_runs` and `add_runs`: the new axis as the second one, where it is part of what moves."""
+    """The rule of `take_runs` and `add_runs`: the new axis becomes the second one, a part of the rows that move."""
 
     def rule(size, batched, operands, attrs):
         if any(batched[1:]):

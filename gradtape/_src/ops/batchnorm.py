@@ -1,7 +1,7 @@
 """Normalisation by moments: batch, layer, root mean square, group and local response normalisation.
 
 `layer_norm`, `rms_norm` and `batch_norm` are native, two passes over memory at most, and so are their
-gradients. Those have rules of their own, in plain ops, so that every order exists. TensorFlow has these
+gradients. The gradients have rules made of plain ops, so derivatives of every order exist. TensorFlow has these
 functions in Keras only; here they are in `tf.nn`.
 """
 
@@ -19,11 +19,11 @@ from gradtape._src.ops.table import TABLE, WIDE, opaque
 
 __all__ = ["batch_norm_op", "layer_norm_op", "rms_norm_op"]
 
-# ---- rows normalised by themselves --------------------------------------------------------------
+# ---- each row normalised by its own moments --------------------------------------------------------------
 
 
 def _second_order(cot, g, x, scale, mean, rstd, axes, sums):
-    """The gradients of a normalisation's gradient, by (g, x, scale, mean, rstd), all in shapes that broadcast.
+    """The rules of the gradient of a normalisation, with respect to (g, x, scale, mean, rstd), in shapes that broadcast.
 
     With y = (x - mean) rstd, h = g scale and means over `axes`, the gradient is
     gx = rstd (h - mean(h) - y mean(h y)), gscale = Σ g y, goffset = Σ g, with sums over `sums`. Without centering
@@ -85,7 +85,7 @@ def _np_rms_grad(g, x, scale, rstd):
 
 
 def _batched_rows(name):
-    """The rule for one more leading axis of `x`, of which rows have any number."""
+    """The batching rule: `x` may have any number of leading axes."""
 
     def batch(size, batched, operands, attrs):
         return (
@@ -98,7 +98,7 @@ def _batched_rows(name):
 
 
 def _batched_row_grad(name):
-    """The gradient with respect to x has any number of leading axes; those of the parameters are summed here."""
+    """The batching rule of the gradients: that of `x` has any number of leading axes, those of the parameters are summed."""
 
     def batch(size, batched, operands, attrs):
         if batched[2]:
@@ -208,7 +208,7 @@ rms_norm_op = opaque(
 
 
 def _channel(y, x, axis):
-    """One number a channel in a shape that broadcasts with `x`."""
+    """A parameter with one number per channel, in a shape that broadcasts with `x`."""
     return movement.reshape(y, [-1 if i == axis else 1 for i in range(x.ndim)]) if axis < x.ndim - 1 else y
 
 
@@ -291,7 +291,7 @@ batch_norm_op = opaque(
     "batch_norm", WIDE, "x scale offset epsilon:Float axis:Axis=-1", many=True, gaps=True, joint=True,
     xla="batchnorm.batch_norm",
     rule=_batch_rule, numpy=_np_batch,
-    samples=_BATCHES, gradient_samples=_BATCHES[:-1],  # nothing has a mean of NaN
+    samples=_BATCHES, gradient_samples=_BATCHES[:-1],  # without the sample whose moments are NaN
     bad=[(call((2, 3), (2,), (3,), epsilon=0.1), "InvalidArgumentError", "one number for each of the 3 channels")],
-    doc="`(x - mean) / sqrt(variance + epsilon) · scale + offset` for each channel, with the mean and the variance.",
+    doc="`(x - mean) / sqrt(variance + epsilon) · scale + offset` per channel, and the mean and variance used.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Candidate sampling: losses over many classes that look at the true ones and a few drawn at random."""
+"""Candidate sampling: losses over many classes, computed from the true ones and a few sampled ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STATE = ints([87654321, 3, 0], "int64")
 _TRUE = ints([[1, 2], [3, 4]], "int64")
 _LOWEST = float(np.finfo(np.float32).min)
 
-# The numbers of TensorFlow for the samples of the row.
+# What TensorFlow draws for the samples of the row.
 _RECORDED = {
     _UNIFORM: ([15, 0, 3, 8, 17, 14], [[0.3, 0.3], [0.3, 0.3]], [0.3] * 6),
     _LOG_UNIFORM: (
@@ -66,7 +66,7 @@ candidate_sampler = opaque(
             (_TRUE, 30, "range is too small"), (_TRUE, 2, "received 4"), (ints([1, 2]), 2, "must be a matrix"),
         )
     ],
-    doc="Classes drawn by a distribution over [0, range_max), and how often the true ones and these are to be expected.",
+    doc="Classes sampled from [0, range_max), and the expected counts of the true and of the sampled classes.",
 )  # fmt: skip
 
 
@@ -87,10 +87,10 @@ def _sampled(op, kind, true_classes, num_true, num_sampled, unique, range_max, s
 
 @composite("random.uniform_candidate_sampler")
 def uniform_candidate_sampler(true_classes, num_true, num_sampled, unique, range_max, seed=None, name=None):
-    """`num_sampled` classes of [0, range_max), all equally likely.
+    """Samples `num_sampled` classes from [0, range_max), all equally likely.
 
     Returns:
-      The classes, and how often each true class and each of them is to be expected among them.
+      The sampled classes, and the expected count of each true class and of each sampled class among them.
     """
     return _sampled("uniform", _UNIFORM, true_classes, num_true, num_sampled, unique, range_max, seed)
 
@@ -101,7 +101,7 @@ def log_uniform_candidate_sampler(
 ):
     """As `uniform_candidate_sampler`; class k has the probability `log((k + 2) / (k + 1)) / log(range_max + 1)`.
 
-    That is about the distribution of words in a vocabulary, the most frequent first.
+    This approximates the frequencies of words in a vocabulary that is sorted by frequency.
     """
     return _sampled("log_uniform", _LOG_UNIFORM, true_classes, num_true, num_sampled, unique, range_max, seed)
 
@@ -113,9 +113,9 @@ _learned: dict = {}
 def learned_unigram_candidate_sampler(
     true_classes, num_true, num_sampled, unique, range_max, seed=None, name=None
 ):
-    """As `uniform_candidate_sampler`; classes are as likely as they were among the true ones of earlier calls."""
-    which = (num_true, num_sampled, unique, range_max, seed)
-    counts = _learned.setdefault(which, np.ones(range_max))
+    """As `uniform_candidate_sampler`; classes have the frequencies of the true classes of earlier calls."""
+    arguments = (num_true, num_sampled, unique, range_max, seed)
+    counts = _learned.setdefault(arguments, np.ones(range_max))
     out = _sampled("learned", _COUNTS, true_classes, num_true, num_sampled, unique, range_max, seed, counts)
     np.add.at(counts, array_of(as_tensor(true_classes)).reshape(-1), 1)
     return out
@@ -129,17 +129,17 @@ def fixed_unigram_candidate_sampler(
     """As `uniform_candidate_sampler`; class k has a probability proportional to `unigrams[k] ** distortion`.
 
     Args:
-      vocab_file: a file with the weights instead, one class a line, the weight in the last field after a comma.
-      num_reserved_ids: classes of weight 0 in front of the others.
-      num_shards, shard: of all classes only every `num_shards`-th is used, from number `shard` on.
+      vocab_file: instead of `unigrams`, a CSV file with one class per line and its weight in the last field.
+      num_reserved_ids: the number of classes of weight 0 before the others.
+      num_shards, shard: use only the classes `shard`, `shard + num_shards`, `shard + 2 * num_shards`, ...
     """
     if bool(vocab_file) == bool(len(unigrams)):
-        which = "Must only provide one of" if vocab_file else "Must provide either"
+        problem = "Must only provide one of" if vocab_file else "Must provide either"
         raise errors.InvalidArgumentError(
-            f"fixed_unigram_candidate_sampler: {which} vocab_file and unigrams."
+            f"fixed_unigram_candidate_sampler: {problem} vocab_file and unigrams."
         )
     if vocab_file:
-        from gradtape._src.base.reading import reading, take_all  # few programs read files here
+        from gradtape._src.base.reading import reading, take_all  # few programs use a file
 
         with reading(f"Wrong vocabulary format in {vocab_file}: ", errors.InvalidArgumentError):
             unigrams = [float(line.split(b",")[-1]) for line in take_all(vocab_file).splitlines()]
@@ -150,17 +150,17 @@ def fixed_unigram_candidate_sampler(
 
 @composite("random.all_candidate_sampler nn.all_candidate_sampler")
 def all_candidate_sampler(true_classes, num_true, num_sampled, unique, seed=None, name=None):
-    """All of the classes 0, ..., `num_sampled - 1`, each expected once. For tests."""
+    """The classes 0 to `num_sampled - 1`, each with an expected count of 1. For tests."""
     shape = as_tensor(true_classes).shape
     return [as_tensor(np.arange(num_sampled)), ones(shape), ones([num_sampled])]
 
 
 @composite("nn.compute_accidental_hits")
 def compute_accidental_hits(true_classes, sampled_candidates, num_true, seed=None, name=None):
-    """Where sampled classes are true ones.
+    """Finds the sampled classes that are true classes of an example.
 
     Returns:
-      The number of the example, that of the sampled class, and the lowest number, for each hit.
+      For each hit: the index of the example, the position of the sampled class, and the lowest float32 as its weight.
     """
     true, sampled = array_of(as_tensor(true_classes)), array_of(as_tensor(sampled_candidates))
     if true.ndim != 2 or true.shape[1] != num_true:
@@ -181,7 +181,7 @@ def compute_accidental_hits(true_classes, sampled_candidates, num_true, seed=Non
 def _logits(
     weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, remove, seed
 ):
-    """The logits of the true and the sampled classes, and the labels that belong to them."""
+    """The logits of the true and the sampled classes, and their labels."""
     labels = as_tensor(labels)
     if labels.dtype is not dtypes.int64:
         labels = casting.cast(labels, dtypes.int64)
@@ -214,16 +214,16 @@ def nce_loss(
     weights, biases, labels, inputs, num_sampled, num_classes, num_true=1, sampled_values=None,
     remove_accidental_hits=False, name="nce_loss",
 ):  # fmt: skip
-    """The noise-contrastive loss of each example: true classes against a few sampled ones (Gutmann and Hyvarinen 2010).
+    """The noise-contrastive estimation loss of each example (Gutmann and Hyvarinen 2010): true classes against sampled ones.
 
     Args:
-      weights: a tensor [classes, dim], or a list of its parts.
+      weights: a tensor [classes, dim], or a list of its shards.
       biases: a tensor [classes].
       labels: the true classes, integers [batch, num_true].
       inputs: a tensor [batch, dim].
-      num_sampled: how many classes are drawn for the batch.
+      num_sampled: the number of classes sampled for the batch.
       sampled_values: the result of a candidate sampler; by default `log_uniform_candidate_sampler`.
-      remove_accidental_hits: whether sampled classes that are true ones count for nothing.
+      remove_accidental_hits: ignore sampled classes that are true classes of the example.
     """
     logits, labels = _logits(
         weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values,
@@ -237,7 +237,7 @@ def sampled_softmax_loss(
     weights, biases, labels, inputs, num_sampled, num_classes, num_true=1, sampled_values=None,
     remove_accidental_hits=True, seed=None, name="sampled_softmax_loss",
 ):  # fmt: skip
-    """The cross-entropy of each example over the true classes and a few sampled ones; arguments as in `nce_loss`."""
+    """The softmax cross-entropy of each example over its true classes and a few sampled ones. Arguments as in `nce_loss`."""
     logits, labels = _logits(
         weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values,
         remove_accidental_hits, seed,

@@ -1,4 +1,4 @@
-"""Types and static facts: cast, bitcast, complex parts, shape, size, rank."""
+"""Element types and shapes: cast, bitcast, real and imaginary parts, shape, size, rank."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ converted = movement_row(
         call((3,), dtype="complex128"),
     ],
     bad=[(call((2,), dtype="string"), "UnimplementedError", "to string is not supported")],
-    doc="`x` in another element type: floats are cut towards zero, of complex numbers the real part is "
+    doc="`x` in another element type: floats are truncated towards zero, of complex numbers the real part is "
         "taken.",
 )  # fmt: skip
 
@@ -78,14 +78,14 @@ bitcast = opaque(
         (call(bools([True]), type="uint8"), "InvalidArgumentError", "bitcast is not defined for bool"),
     ],
     names="bitcast",
-    doc="The bytes of `input` as another type. A smaller type adds a last axis, a larger one takes it away. "
+    doc="The bytes of `input` as another type. A smaller type adds a last axis, a larger one removes it. "
         "No gradient.",
 )  # fmt: skip
 
 
 @composite("cast dtypes.cast")
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
-    """`x` in another element type; a tensor that has it already is returned as it is.
+    """`x` converted to the element type `dtype`; a tensor that already has it is returned as it is.
 
     The gradient passes between float and complex types; integers and bool have none.
 
@@ -106,9 +106,9 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 
 @composite("saturate_cast dtypes.saturate_cast")
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
-    """`value` in another type, with numbers beyond its range set to the nearest it has.
+    """`value` converted to `dtype`; numbers outside the range of that type become its nearest limit.
 
-    Real and imaginary part are limited each for itself; so are infinities of real numbers, as in TensorFlow.
+    Real and imaginary parts are clipped separately. Infinities of real numbers are clipped too, as in TensorFlow.
     """
     x, dtype = as_tensor(value), dtypes.as_dtype(dtype)
     if x.dtype.is_complex:
@@ -128,7 +128,7 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
 
 
 def _within(limit: Any, dtype: dtypes.DType) -> Any:
-    """A limit as a number of `dtype` that is not beyond it."""
+    """The limit of a type as a number of `dtype` that does not exceed it."""
     if not dtype.is_floating:
         return int(limit)
     if dtype is dtypes.bfloat16:
@@ -138,13 +138,22 @@ def _within(limit: Any, dtype: dtypes.DType) -> Any:
     return float(np.nextafter(near, near.dtype.type(0)) if beyond else near)
 
 
-# ---- complex parts, of real numbers as well ----
+# ---- real and imaginary parts, also of real tensors ----
+
+
+def _number(name: str, value: Any) -> Any:
+    x = as_tensor(value)
+    if not x.dtype.is_numeric:
+        raise TypeError(
+            f"{name}: input must be a numeric tensor; got {x.dtype.name}. Hint: tf.cast(x, tf.float32)."
+        )
+    return x
 
 
 @composite("math.real")
 def _real(input: Any, name: str | None = None) -> Any:
     """The real part of each element; a real tensor is returned as it is."""
-    x = as_tensor(input)
+    x = _number("real", input)
     return arithmetic.real(x) if x.dtype.is_complex else x
 
 
@@ -155,7 +164,7 @@ def _constant_zero(x: Any) -> Any:
 
 @composite("math.imag")
 def _imag(input: Any, name: str | None = None) -> Any:
-    """The imaginary part of each element: zeros for a real tensor."""
+    """The imaginary part of each element; zeros for a real tensor."""
     x = as_tensor(input)
     return arithmetic.imag(x) if x.dtype.is_complex else _constant_zero(x)
 
@@ -163,7 +172,7 @@ def _imag(input: Any, name: str | None = None) -> Any:
 @composite("math.conj")
 def _conj(x: Any, name: str | None = None) -> Any:
     """The complex conjugate of each element; a real tensor is returned as it is."""
-    x = as_tensor(x)
+    x = _number("conj", x)
     return arithmetic.conj(x) if x.dtype.is_complex else x
 
 

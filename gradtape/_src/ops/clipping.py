@@ -19,7 +19,7 @@ __all__ = ["clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_
 
 
 def _like(t, values):
-    """`values` as what `t` is: rows of the same IndexedSlices, or just a tensor."""
+    """`values` in the form of `t`: a tensor, or IndexedSlices with the indices of `t`."""
     return IndexedSlices(values, t.indices, t._dense_shape) if isinstance(t, IndexedSlices) else values
 
 
@@ -29,7 +29,7 @@ def _values(t):
 
 @composite("clip_by_value")
 def clip_by_value(t, clip_value_min, clip_value_max, name=None):
-    """`t` with every element cut to `[clip_value_min, clip_value_max]`.
+    """`t` with every element clipped to `[clip_value_min, clip_value_max]`.
 
     The gradient passes inside and at the bounds and is 0 outside; NaN stays NaN. IndexedSlices
     give IndexedSlices.
@@ -52,7 +52,7 @@ def clip_by_value(t, clip_value_min, clip_value_max, name=None):
 def clip_by_norm(t, clip_norm, axes=None, name=None):
     """`t` scaled down so that its L2 norm (over `axes`) is at most `clip_norm`.
 
-    Zeros are safe: their gradient is that of the identity.
+    The gradient at zero is that of the identity, not NaN.
     """
     x = _values(t)
     clip_norm = max(clip_norm, 0) if isinstance(clip_norm, (int, float)) else maximum(clip_norm, 0)
@@ -65,12 +65,12 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
 
 @composite("linalg.global_norm")
 def global_norm(t_list, name=None):
-    """The L2 norm of all the numbers in a list of tensors; None entries do not count.
+    """The L2 norm of all elements of a list of tensors; None entries are skipped.
 
     Raises:
       TypeError: if `t_list` is not a sequence.
     """
-    _want_sequence(t_list)
+    _want_sequence("global_norm", t_list)
     squares = [sum_squares(_values(t)) for t in t_list if t is not None]
     if not squares:
         return zeros([])
@@ -79,32 +79,32 @@ def global_norm(t_list, name=None):
 
 @composite("clip_by_global_norm")
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
-    """All tensors of a list scaled by one factor, so that their common L2 norm is at most `clip_norm`.
+    """The tensors of a list, scaled by one factor so that their global L2 norm is at most `clip_norm`.
 
     Args:
       t_list: tensors, IndexedSlices or None.
       clip_norm: the largest norm.
-      use_norm: the norm if it is known already; `tf.linalg.global_norm(t_list)` by default.
+      use_norm: the global norm, if already computed; `tf.linalg.global_norm(t_list)` by default.
 
     Returns:
-      The list of scaled tensors, and the norm. An infinite norm makes every element NaN.
+      The list of scaled tensors, and the global norm. If that is infinite or NaN, every element becomes NaN.
 
     >>> import gradtape as tf
     >>> grads, norm = tf.clip_by_global_norm([tf.constant([3.0, 4.0]), None], 1.0)
     >>> grads[0].numpy(), grads[1], norm.numpy()
     (array([0.6, 0.8], dtype=float32), None, np.float32(5.0))
     """
-    _want_sequence(t_list)
+    _want_sequence("clip_by_global_norm", t_list)
     hint = next((t.dtype for t in t_list if hasattr(t, "dtype")), None)
     norm = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm, dtype_hint=hint)
-    # The difference is 0 unless the norm is infinite or NaN, which must not pass unnoticed.
+    # The difference is 0, or NaN if the norm is infinite or NaN: then every element becomes NaN.
     if isinstance(clip_norm, (int, float)):
         most, inverse = clip_norm, 1 / clip_norm if clip_norm else math.inf
     else:
         most = convert_to_tensor(clip_norm, norm.dtype)
         inverse = 1 / most
     scale = minimum(1 / norm, inverse) * most + (norm - norm)
-    scales = {norm.dtype: scale}  # one for each type
+    scales = {norm.dtype: scale}  # the factor in each type
 
     def scaled(t):
         x = _values(t)
@@ -123,6 +123,6 @@ def clip_by_average_norm(t, clip_norm, name=None):
     return x * (clip_norm * minimum(inverse, 1 / convert_to_tensor(clip_norm, x.dtype)))
 
 
-def _want_sequence(t_list):
+def _want_sequence(op, t_list):
     if not isinstance(t_list, Sequence) or isinstance(t_list, str):
-        raise TypeError(f"`t_list` should be a sequence of tensors. Received {type(t_list)}.")
+        raise TypeError(f"{op}: `t_list` should be a sequence of tensors. Received {type(t_list)}.")

@@ -1,4 +1,4 @@
-"""Sums and multiples of whole tensors, and other small functions of arithmetic."""
+"""Small composites of arithmetic: scalar_mul, accumulate_n, polyval, identity_n, unravel_index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ nextafter = elementwise(
     "nextafter", WIDE, args="x1 x2", xla="jnp.nextafter",
     linear="x1+x2", vjp=(lambda g, x, y, out: g, lambda g, x, y, out: 0 * g),
     numpy=np.nextafter, samples=pairs(), names="math.nextafter",
-    doc="The number next to `x1` in the direction of `x2`. Its derivatives are 1 and 0.",
+    doc="The floating-point number next to `x1` in the direction of `x2`. The derivatives are 1 and 0.",
 )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def scalar_mul(scalar, x, name=None):
     if factor.dtype is not values.dtype:
         factor = convert(factor, values.dtype._code)  # which raises ValueError
     if factor.ndim:
-        raise ValueError(f"The input scalar must be a 0-D value. Received shape {factor.shape}.")
+        raise ValueError(f"scalar_mul: The input scalar must be a 0-D value. Received shape {factor.shape}.")
     return IndexedSlices(factor * values, x.indices, x.dense_shape) if sparse else factor * values
 
 
@@ -48,17 +48,19 @@ def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
     """The sum of a list of tensors of one shape and type."""
     if not isinstance(inputs, (list, tuple)) or not inputs:
         raise ValueError(
-            "inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape."
+            "accumulate_n: inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape."
         )
     tensors = [as_tensor(x) for x in inputs]
     if any(t.dtype is not tensors[0].dtype or t.shape != tensors[0].shape for t in tensors):
         raise ValueError(
-            "inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape."
+            "accumulate_n: inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape."
         )
     if tensor_dtype is not None and tensor_dtype != tensors[0].dtype:
-        raise TypeError(f"tensor_dtype is {tensor_dtype}, but input is of type {tensors[0].dtype}.")
+        raise TypeError(
+            f"accumulate_n: tensor_dtype is {tensor_dtype}, but input is of type {tensors[0].dtype}."
+        )
     if shape is not None and not tensors[0].shape.is_compatible_with(shape):
-        raise ValueError(f"Shapes {shape} and {tensors[0].shape} are not compatible")
+        raise ValueError(f"accumulate_n: Shapes {shape} and {tensors[0].shape} are not compatible")
     return add_n(tensors)
 
 
@@ -77,7 +79,7 @@ def polyval(coeffs, x, name=None):
       ValueError: if `coeffs` is not a list.
     """
     if not isinstance(coeffs, list):
-        raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
+        raise ValueError(f"polyval: Argument coeffs must be list type. Received type {type(coeffs)}.")
     x = as_tensor(x)
     if not coeffs:
         return zeros_like(x)
@@ -95,7 +97,7 @@ def identity_n(input, name=None):
 
 @composite("tuple")
 def tuple_(tensors, control_inputs=None, name=None):
-    """A list of tensors (or None) as it is; control inputs have run already."""
+    """The list `tensors` as it is. `control_inputs` have no effect: ops run in the order of the program."""
     return [
         None if t is None else t if isinstance(t, (IndexedSlices, _core.Variable)) else as_tensor(t)
         for t in tensors
@@ -104,26 +106,26 @@ def tuple_(tensors, control_inputs=None, name=None):
 
 @composite("guarantee_const")
 def guarantee_const(input, name=None):
-    """The tensor as it is."""
+    """`input` as it is."""
     return identity(input)
 
 
 @composite("unravel_index")
 def unravel_index(indices, dims, name=None):
-    """Flat indices into a tensor of shape `dims` as coordinates, one column an index."""
-    at, shape = as_tensor(indices), as_tensor(dims)
-    if at.dtype is not shape.dtype:
-        shape = cast(shape, at.dtype)
-    below = cumprod(shape, exclusive=True, reverse=True)  # elements of one step along each axis
-    columns = reshape(at, [1, -1]) if at.ndim else at
-    rows = reshape(below, [-1, 1]) if at.ndim else below
-    sizes = reshape(shape, [-1, 1]) if at.ndim else shape
-    if at._symbol is None and shape._symbol is None:
+    """Converts flat indices into a tensor of shape `dims` to coordinates, one column per index."""
+    flat, shape = as_tensor(indices), as_tensor(dims)
+    if flat.dtype is not shape.dtype:
+        shape = cast(shape, flat.dtype)
+    strides = cumprod(shape, exclusive=True, reverse=True)  # the stride of each axis, in elements
+    columns = reshape(flat, [1, -1]) if flat.ndim else flat
+    rows = reshape(strides, [-1, 1]) if flat.ndim else strides
+    sizes = reshape(shape, [-1, 1]) if flat.ndim else shape
+    if flat._symbol is None and shape._symbol is None:
         total = int(np.prod(shape.numpy()))
-        wrong = np.asarray(at.numpy()).reshape(-1)
-        wrong = wrong[(wrong < 0) | (wrong >= total)]
-        if wrong.size:
+        outside = np.asarray(flat.numpy()).reshape(-1)
+        outside = outside[(outside < 0) | (outside >= total)]
+        if outside.size:
             raise errors.InvalidArgumentError(
-                f"unravel_index: index is out of bound as with dims; got {wrong[0]} of {total}."
+                f"unravel_index: index is out of bound as with dims; got {outside[0]} of {total}."
             )
     return arithmetic.floormod(arithmetic.floordiv(columns, rows), sizes)

@@ -46,22 +46,22 @@ greater_equal = elementwise(
 
 logical_and = elementwise(
     "logical_and", BOOL, args="x y", numpy=np.logical_and, samples=_TRUTH, xla="jnp.logical_and",
-    names="logical_and math.logical_and", doc="Whether both are true, element-wise.",
+    names="logical_and math.logical_and", doc="Whether `x` and `y` are both true, element-wise.",
 )  # fmt: skip
 
 logical_or = elementwise(
     "logical_or", BOOL, args="x y", numpy=np.logical_or, samples=_TRUTH, xla="jnp.logical_or",
-    names="logical_or math.logical_or", doc="Whether one of them is true, element-wise.",
+    names="logical_or math.logical_or", doc="Whether `x` or `y` is true, element-wise.",
 )  # fmt: skip
 
 logical_xor = elementwise(
     "logical_xor", BOOL, args="x y", numpy=np.logical_xor, samples=_TRUTH, xla="jnp.logical_xor",
-    names="math.logical_xor", doc="Whether exactly one of them is true, element-wise.",
+    names="math.logical_xor", doc="Whether exactly one of `x` and `y` is true, element-wise.",
 )  # fmt: skip
 
 logical_not = elementwise(
     "logical_not", BOOL, numpy=np.logical_not, samples=[call(bools([True, False]))], xla="jnp.logical_not",
-    names="logical_not math.logical_not", doc="Whether each element is false.",
+    names="logical_not math.logical_not", doc="`not x`, element-wise.",
 )  # fmt: skip
 
 _SPECIAL = [*floats(), call(at([np.nan, np.inf, -np.inf, 1.0]))]
@@ -97,5 +97,5 @@ select = elementwise(
         call(bools(True), (2, 3), (2, 3)),
         call(bools([[True], [False]]), (2, 0), (1,)),
     ],
-    doc="Elements of `x` where `condition` holds, of `y` elsewhere.",
+    doc="Elements of `x` where `condition` is true, of `y` elsewhere.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Matrix products and what is made of them: matvec, tensordot, cross products, traces.
+"""Matrix products and ops built on them: matvec, tensordot, cross products, traces.
 
 `einsum` has a file of its own.
 """
@@ -26,7 +26,7 @@ __all__ = ["cross", "matmul", "matvec", "tensordot", "trace"]
 
 
 def _rows(x):
-    """A batch of matrices as one with more rows."""
+    """A batch of matrices as one matrix with more rows."""
     *batch, n, k = x.shape
     return movement.reshape(x, [_prod(batch) * n, k]) if batch else x
 
@@ -39,7 +39,7 @@ def _matmul_wrt_a(g, a, b, out, transpose_a, transpose_b):
 def _matmul_wrt_b(g, a, b, out, transpose_a, transpose_b):
     a = conjugate(a)
     if len(b.shape) == 2 and not transpose_a:
-        # One matrix for a whole batch (a dense layer): a single product, with no sum after it.
+        # One matrix for the whole batch (a dense layer): a single product, which needs no sum over the batch.
         a, g = _rows(a), _rows(g)
     return matmul(g, a, True, transpose_a) if transpose_b else matmul(a, g, not transpose_a, False)
 
@@ -54,10 +54,12 @@ def _matmul_with_extras(
     a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False, a_is_sparse=False,
     b_is_sparse=False, output_type=None, grad_a=False, grad_b=False, name=None,
 ):  # fmt: skip
-    """A call of `matmul` with adjoints, or with a result of another type."""
-    for flag, adjoint, which in ((transpose_a, adjoint_a, "a"), (transpose_b, adjoint_b, "b")):
+    """`matmul` with adjoints, or with a result of another type."""
+    for flag, adjoint, operand in ((transpose_a, adjoint_a, "a"), (transpose_b, adjoint_b, "b")):
         if flag and adjoint:
-            raise ValueError(f"Only one of `transpose_{which}` and `adjoint_{which}` can be True.")
+            raise ValueError(
+                f"matmul: Only one of `transpose_{operand}` and `adjoint_{operand}` can be True."
+            )
     if output_type is not None:
         a, b = as_tensors(a, b)
         if a.dtype is b.dtype is int8 and as_dtype(output_type) is int32:
@@ -111,7 +113,7 @@ Args:
   a, b: tensors of rank 2 or more, of the same type.
   transpose_a, transpose_b: take the transpose of each matrix first.
   adjoint_a, adjoint_b: take the conjugate transpose of each matrix first.
-  output_type: the type of the result, if it is to be another.
+  output_type: the element type of the result; by default that of the operands.
 """,
 )  # fmt: skip
 
@@ -125,7 +127,7 @@ products_of_bytes = opaque(
         call((5, 2, 3), (5, 3, 4)), call((5, 2, 3), (3, 4)), call((0, 3), (3, 4)), call((2, 0), (0, 4)),
     ],
     bad=[(call((2, 3), (2, 3)), *_SIZES)],
-    doc="`matmul(a, b, output_type=tf.int32)` of int8: products of bytes do not fit into bytes.",
+    doc="`matmul(a, b, output_type=tf.int32)` of int8: products of int8 do not fit into int8.",
 )  # fmt: skip
 
 
@@ -141,7 +143,7 @@ def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_spa
 
 
 def _axes_of(axes, a_rank, b_rank):
-    """The contracted axes of both operands, from any of the forms `axes` may have."""
+    """The contracted axes of each operand, for any form that `axes` may have."""
     if isinstance(axes, (_core.Tensor, np.ndarray)):
         axes = np.asarray(axes).tolist()
     if isinstance(axes, int):
@@ -156,29 +158,29 @@ def _axes_of(axes, a_rank, b_rank):
     if not isinstance(axes, (list, tuple)) or len(axes) != 2:
         raise ValueError(f"tensordot: `axes` must be an integer or have length 2; got {axes!r}.")
     pair = []
-    for which, rank in zip(axes, (a_rank, b_rank), strict=True):
-        which = np.asarray(which).tolist()
-        which = which if isinstance(which, list) else [which]
-        for axis in which:
+    for operand_axes, rank in zip(axes, (a_rank, b_rank), strict=True):
+        contracted = np.asarray(operand_axes).tolist()
+        contracted = contracted if isinstance(contracted, list) else [contracted]
+        for axis in contracted:
             if not -rank <= axis < rank:
                 raise ValueError(f"tensordot: axis {axis} is out of range for an operand of rank {rank}.")
-        pair.append([axis % rank for axis in which])
+        pair.append([axis % rank for axis in contracted])
     if len(pair[0]) != len(pair[1]):
         raise ValueError(
-            f"Different number of contraction axes `a` and `b`, {len(pair[0])} != {len(pair[1])}. Hint: "
+            f"tensordot: Different number of contraction axes `a` and `b`, {len(pair[0])} != {len(pair[1])}. Hint: "
             f"tensordot sums over pairs of axes."
         )
     return pair
 
 
 def _folded(x, inner, last):
-    """`x` as a matrix whose columns (if `last`; else rows) are the axes `inner`, whether it came
-    out transposed, and the sizes of the other axes."""
+    """`x` as a matrix with the axes `inner` as columns (if `last`; else as rows), whether that matrix
+    is transposed, and the sizes of the other axes."""
     shape, rank = list(x.shape), len(x.shape)
     outer = [i for i in range(rank) if i not in inner]
     sizes = [shape[i] for i in outer]
     m, k = _prod(sizes), _prod(shape[i] for i in inner)
-    if inner == list(range(rank - len(inner), rank)):  # rows are the others already
+    if inner == list(range(rank - len(inner), rank)):  # `inner` is last already
         return movement.reshape(x, [m, k]), not last, sizes
     if inner == list(range(len(inner))):
         return movement.reshape(x, [k, m]), last, sizes
@@ -188,11 +190,11 @@ def _folded(x, inner, last):
 
 @composite("tensordot linalg.tensordot")
 def tensordot(a, b, axes, name=None):
-    """The sum of products of `a` and `b` over pairs of their axes.
+    """The sum of products of `a` and `b` over pairs of axes.
 
     Args:
-      axes: how many of the last axes of `a` and the first of `b` (2 for two matrices: the sum of
-        the products of all elements, 0: the outer product), or two lists of axes, or two axes.
+      axes: a number n, to contract the last n axes of `a` with the first n of `b` (0: the outer product); or
+        a pair of axes, or of lists of axes, of `a` and `b`.
     """
     a, b = as_tensors(a, b)
     a_axes, b_axes = _axes_of(axes, len(a.shape), len(b.shape))

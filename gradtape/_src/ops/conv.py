@@ -1,7 +1,7 @@
-"""Convolutions: three rows that are each other's transposes, for 1, 2 and 3 spatial axes.
+"""Convolutions over 1, 2 and 3 spatial axes: three rows that are transposes of one another.
 
 `conv(x, w)`, `conv_input(g, w)` and `conv_filter(x, g)` are the derivatives of one form that is linear
-in x, w and g. So the gradient of each of them, to any order, is made of the other two. The functions
+in x, w and g. So the gradient of each, to any order, consists of the other two. The functions
 of `tf.nn` that call them are in `convolutions`.
 """
 
@@ -22,7 +22,7 @@ __all__: list[str] = []
 
 
 def _taps(kernel, out, strides, dilations):
-    """Each tap of a filter, with the part of the padded x that it meets."""
+    """Each tap of a filter, with the part of the padded x that it is multiplied with."""
     for tap in itertools.product(*map(range, kernel)):
         yield tap, (slice(None), *(
             slice(t * d, t * d + (o - 1) * s + 1 if o else 0, s)
@@ -73,8 +73,8 @@ def _numpy_conv_filter(x, g, sizes, strides, dilations, paddings):
 
 
 # ---- one more leading axis ------------------------------------------------------------------------
-# Images alone: more images. A filter for each image of the new axis: groups. Otherwise the channels
-# that only one operand has (those of the filter's side that nothing else sums over) get longer.
+# If only the images are batched, the batch gets larger. If both operands are, the filters become groups. If only the
+# filters are, the new axis joins the channels that the other operand does not have.
 
 
 def _folded(x):
@@ -86,7 +86,7 @@ def _unfolded(x, size):
 
 
 def _inward(x, at, groups=1):
-    """The leading axis put into axis `at` of a row, inside its groups and before the rest."""
+    """Moves the leading axis into axis `at` of a slice, inside the groups of channels and before the rest."""
     size, *shape = x.shape
     row = [*shape[:at], groups, shape[at] // groups, *shape[at + 1 :]]
     perm = [*range(1, at + 2), 0, *range(at + 2, len(row) + 1)]
@@ -159,8 +159,8 @@ _CASES: list[tuple] = [  # x, filter, window
     ((1, 6, 7, 2), (2, 3, 2, 2), _window(strides=[3, 2], dilations=[2, 1], paddings=1)),
     ((2, 3, 3, 1), (1, 1, 1, 1), _window(strides=2)),
     ((2, 3, 4, 4), (2, 2, 2, 6), _window(paddings=[1, 0, 0, 1])),  # 2 groups
-    ((1, 4, 4, 3), (3, 3, 1, 3), _window(paddings=1)),  # a filter for each channel
-    ((1, 4, 5, 2), (2, 3, 1, 4), _window(strides=2, paddings=1)),  # two of them
+    ((1, 4, 4, 3), (3, 3, 1, 3), _window(paddings=1)),  # depthwise
+    ((1, 4, 5, 2), (2, 3, 1, 4), _window(strides=2, paddings=1)),  # depthwise, two filters per channel
     ((1, 4, 3, 17), (3, 3, 17, 2), _window(paddings=1)),  # more than a few channels
     ((1, 4, 5, 2), (2, 2, 2, 35), _window(strides=[1, 2], paddings=[0, 1, 0, 1])),  # more than one panel
     ((1, 3, 3, 18), (3, 3, 1, 18), _window(paddings=1)),
@@ -170,7 +170,7 @@ _CASES: list[tuple] = [  # x, filter, window
     ((1, 5, 4, 20), (1, 3, 20, 3), _window(strides=2, paddings=[])),  # "VALID"
     ((0, 4, 4, 2), (3, 3, 2, 3), _window(paddings=1)),
     ((1, 2, 2, 1), (3, 3, 1, 2), _window()),  # no results
-    ((1, 3, 3, 2), (1, 1, 2, 2), _window(paddings=2)),  # pixels without an element
+    ((1, 3, 3, 2), (1, 1, 2, 2), _window(paddings=2)),  # pixels that no window covers
 ]
 
 
@@ -203,9 +203,9 @@ conv = contraction(
     ],
     doc="""The convolution of images `[n, in..., channels]` with filters `[k..., channels, out]`.
 
-`paddings` are zeros before and after each spatial axis, [] for none, [-1] for as many as give
-ceil(size / stride) results. Filters with fewer channels than the images, an equal part of them, are
-applied in groups.
+`paddings` are the numbers of zeros before and after each spatial axis; [] means none, [-1] as many as
+give ceil(size / stride) results. If filters have fewer channels than the images, these are divided into
+groups of that many channels.
 """,
 )  # fmt: skip
 

@@ -1,6 +1,6 @@
-"""tf.conv, the convolution of any number of spatial axes in one form, and patches of volumes.
+"""`tf.conv`, one function for two and three spatial axes, and patches of volumes.
 
-Both are checked as TensorFlow's kernels of the same names check them; what they compute is that of `conv` and `patches`.
+They check arguments as TensorFlow's kernels of the same names do, and call the rows `conv` and `patches`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ def conv_general(
     """A convolution over two or three spatial axes.
 
     Args:
-      input: `batch_dims` axes, the spatial ones, and channels, which `data_format` may put before the spatial axes.
+      input: `batch_dims` batch axes, the spatial axes, and channels, which `data_format` may put before the
+        spatial axes.
       filter: `[sizes..., in_channels, out_channels]`.
-      strides, dilations: one number for each spatial axis, with 1 for the batch and for the channels.
-      padding: "SAME", "VALID" or "EXPLICIT": then `explicit_paddings` has two numbers for each of these axes.
-      groups: how many times fewer channels the filters have than the images.
+      strides, dilations: one number for each axis, 1 for the batch and the channels.
+      padding: "SAME", "VALID" or "EXPLICIT", for which `explicit_paddings` has two numbers for each axis.
+      groups: the number of groups of channels; filters have `channels / groups` input channels.
 
     >>> import gradtape as tf
     >>> tf.conv(tf.ones([1, 4, 4, 1]), tf.ones([2, 2, 1, 1]), [1, 2, 2, 1], "VALID").shape
@@ -45,7 +46,7 @@ def conv_general(
     if padding not in (*PADDINGS, "EXPLICIT"):
         raise InvalidArgumentError(_not_allowed("padding", padding, ("SAME", "VALID", "EXPLICIT")))
     if not isinstance(strides, (list, tuple)):
-        raise TypeError(f"Expected list for 'strides' argument to 'conv' Op, not {strides!r}.")
+        raise TypeError(f"conv: Expected list for 'strides' argument to 'conv' Op, not {strides!r}.")
     if w.ndim not in (4, 5):
         raise InvalidArgumentError(f"conv: The filter must be rank 4 or 5 but got {w.ndim}")
     dims = x.ndim - 1 - batch_dims
@@ -53,18 +54,18 @@ def conv_general(
         raise InvalidArgumentError(f"conv: The input must have 2 or 3 spatial dimensions but got {dims}")
     first = data_format == "CHANNELS_FIRST"
     strides, dilations = ints_of(strides), ints_of(dilations) or [1] * (dims + 2)
-    for what, numbers in (("Sliding window strides", strides), ("Dilation rates", dilations)):
+    for kind, numbers in (("Sliding window strides", strides), ("Dilation rates", dilations)):
         if len(numbers) != dims + 2:
             raise InvalidArgumentError(
-                f"conv: {what} field must specify {dims + 2} dimensions; got {numbers}."
+                f"conv: {kind} field must specify {dims + 2} dimensions; got {numbers}."
             )
-    for what, numbers in (("strides", strides), ("dilation rates", dilations)):
+    for kind, numbers in (("strides", strides), ("dilation rates", dilations)):
         if numbers[0] != 1 or numbers[1 if first else -1] != 1:
             raise InvalidArgumentError(
-                f"conv: Current implementation does not support {what} in the batch and depth dimensions; got {numbers}."
+                f"conv: Current implementation does not support {kind} in the batch and depth dimensions; got {numbers}."
             )
         if min(numbers) < 1:
-            raise InvalidArgumentError(f"conv: Spatial {what} should be larger than 0; got {numbers}.")
+            raise InvalidArgumentError(f"conv: Spatial {kind} should be larger than 0; got {numbers}.")
     if w.ndim != dims + 2:
         raise InvalidArgumentError(f"conv: The filter must be rank {dims + 2} but got {w.ndim}")
     depth = x.shape[batch_dims if first else -1]
@@ -102,22 +103,22 @@ def _pads(padding, explicit, dims):
 def extract_volume_patches(
     input: Any, ksizes: Any, strides: Any, padding: str, name: str | None = None
 ) -> Any:
-    """Patches of volumes `[batch, planes, rows, columns, depth]`, each as one vector in the place of the depth.
+    """Extracts patches from volumes `[batch, planes, rows, columns, depth]`; each becomes one vector along the last axis.
 
     Args:
-      ksizes, strides: sizes and distances of the patches, `[1, planes, rows, columns, 1]`.
+      ksizes, strides: the size of a patch, and the step from patch to patch: `[1, planes, rows, columns, 1]`.
       padding: "SAME" or "VALID".
     """
     x = as_tensor(input)
     sizes, steps = ints_of(ksizes), ints_of(strides)
-    for what, numbers in (("ksizes", sizes), ("strides", steps)):
+    for argument, numbers in (("ksizes", sizes), ("strides", steps)):
         if len(numbers) < 5:
             raise InvalidArgumentError(
-                f"Length for attr '{what}' of {len(numbers)} must be at least minimum 5"
+                f"extract_volume_patches: Length for attr '{argument}' of {len(numbers)} must be at least minimum 5"
             )
         if numbers[0] != 1 or numbers[4] != 1:
             raise UnimplementedError(
-                f"extract_volume_patches: Only support {what} across space; got {numbers}."
+                f"extract_volume_patches: Only support {argument} across space; got {numbers}."
             )
     if padding not in PADDINGS:
         raise InvalidArgumentError(_not_allowed("padding", padding, ("SAME", "VALID")))

@@ -1,7 +1,7 @@
-"""The convolutions of `tf.nn`, in TensorFlow's words, over the three rows of `conv`.
+"""The convolutions of `tf.nn`, with TensorFlow's arguments, over the three rows of `conv`.
 
-They take 1 to 3 spatial axes, strides, dilations and groups together, padding as "SAME", "VALID" or
-numbers, and channels first or last; several leading axes are a batch.
+They take 1 to 3 spatial axes, any combination of strides, dilations and groups, padding as "SAME", "VALID"
+or numbers, channels first or last, and any number of batch axes.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def conv1d(input, filters, stride, padding, data_format="NWC", dilations=None, n
     """The convolution of sequences `[..., width, channels]` with filters `[width, channels, out]`.
 
     Args:
-      stride: a number of elements.
+      stride: the step of the window, in elements.
       padding: "SAME", "VALID" or `[[0, 0], [before, after], [0, 0]]`.
       data_format: "NWC" or "NCW".
-      dilations: the distance of the taps of a filter, 1 by default.
+      dilations: the spacing between the taps of a filter, 1 by default.
     """
     return _convolve("conv1d", input, filters, stride, padding, data_format, dilations, 1)
 
@@ -79,16 +79,16 @@ def conv1d(input, filters, stride, padding, data_format="NWC", dilations=None, n
 def conv2d(input, filters, strides, padding, data_format="NHWC", dilations=None, name=None):
     """The convolution of images `[..., height, width, channels]` with filters `[h, w, channels, out]`.
 
-    Filters whose channels divide those of the images are applied in groups.
+    If filters have fewer input channels than the images, these are divided into groups of that many channels.
 
     Args:
       strides: one number, one for height and one for width, or one for each axis.
       padding: "SAME", "VALID" or `[[0, 0], [top, bottom], [left, right], [0, 0]]`.
       data_format: "NHWC" or "NCHW"; filters are the same for both.
-      dilations: the distance of the taps of a filter, 1 by default.
+      dilations: the spacing between the taps of a filter, 1 by default.
 
     Raises:
-      InvalidArgumentError: if channels, sizes or paddings do not fit.
+      InvalidArgumentError: if channels, sizes or paddings do not match.
 
     Example:
       >>> import gradtape as tf
@@ -98,7 +98,7 @@ def conv2d(input, filters, strides, padding, data_format="NHWC", dilations=None,
       array([0., 5., 0.], dtype=float32)
     """
     if type(input) is _core.Tensor and type(padding) is str and data_format == "NHWC" and dilations is None:
-        # The usual call, without the frames of the general one.
+        # A shortcut for the usual arguments.
         steps = steps_of(strides)
         if steps and padding in PADDINGS and input.ndim == 4 and input.dtype is not dtypes.int32:
             return conv(input, filters, steps, [1, 1], PADDINGS[padding])
@@ -127,7 +127,7 @@ def _dims_of(op, dims):
 
 @composite("nn.atrous_conv2d")
 def atrous_conv2d(value, filters, rate, padding, name=None):
-    """`conv2d` with filters whose taps are `rate` pixels apart."""
+    """`conv2d` with filter taps `rate` pixels apart (a dilated convolution)."""
     if rate < 1:
         raise ValueError(f"atrous_conv2d: rate {rate} cannot be less than one")
     return _convolve("atrous_conv2d", value, filters, 1, padding, "NHWC", rate, 2)
@@ -158,11 +158,11 @@ def _transposed(op, g, w, output_shape, strides, padding, data_format, dilations
             f"{op}: output_shape should be of length {dims} or {dims + 2}. Received: output_shape={shape}"
         )
     pads = paddings(op, padding, dims, first)
-    whole = g.dtype is dtypes.int32 and w.dtype is dtypes.int32  # exact as long as sums are below 2**53
-    if whole:
+    integers = g.dtype is dtypes.int32 and w.dtype is dtypes.int32  # exact as long as sums are below 2**53
+    if integers:
         g, w = cast(g, "float64"), cast(w, "float64")
     out = conv_input(to_last(g) if first else g, w, [*sizes, channels], strides, dilations, pads)
-    if whole:
+    if integers:
         out = cast(out, "int32")
     return to_first(out) if first else out
 
@@ -181,12 +181,12 @@ def conv1d_transpose(
 def conv2d_transpose(
     input, filters, output_shape, strides, padding="SAME", data_format="NHWC", dilations=None, name=None
 ):
-    """The transpose of `conv2d`: what its gradient does, as a layer.
+    """The transpose of `conv2d`, also called deconvolution.
 
     Args:
       filters: `[height, width, out_channels, in_channels]`.
-      output_shape: the shape of the result, or its height and width alone. `conv2d` with the same
-        strides and padding must lead from it to the shape of `input`.
+      output_shape: the shape of the result, or its height and width alone. `conv2d` of such a tensor, with
+        the same strides and padding, must give the shape of `input`.
     """
     return _transposed(
         "conv2d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 2
@@ -225,7 +225,7 @@ def atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=No
 
 
 def _as_groups(op, w):
-    """The filters `[h, w, channels, multiplier]` of a depthwise convolution as those of a grouped one."""
+    """The filters `[h, w, channels, multiplier]` of a depthwise convolution as filters of a grouped one."""
     if w.ndim != 4:
         raise InvalidArgumentError(f"{op}: filter must be 4-dimensional: {w.shape.as_list()}.")
     h, v, c, m = w.shape
@@ -242,12 +242,12 @@ def _want_depth(op, x, w, first):
 
 @composite("nn.depthwise_conv2d")
 def depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None, name=None):
-    """A convolution of every channel with filters of its own.
+    """A convolution of each channel with its own filters.
 
     Args:
-      filter: `[height, width, channels, multiplier]`: that many results for each channel.
+      filter: `[height, width, channels, multiplier]`, for `multiplier` results per channel.
       strides: `[1, vertical, horizontal, 1]`.
-      dilations: the distances of the taps, vertical and horizontal.
+      dilations: the spacing between filter taps, vertical and horizontal.
     """
     x, w = _operands(input, filter)
     if type(strides) is int:
@@ -290,7 +290,7 @@ def depthwise_conv2d_backprop_filter(
 def separable_conv2d(
     input, depthwise_filter, pointwise_filter, strides, padding, data_format=None, dilations=None, name=None
 ):
-    """A depthwise convolution, and one of its results pixel by pixel with `[1, 1, channels, out]`."""
+    """A depthwise convolution, followed by a pointwise one with `[1, 1, channels * multiplier, out]` filters."""
     _, w = _operands(input, pointwise_filter)
     if w.ndim != 4 or w.shape[0] != 1 or w.shape[1] != 1:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Tensors from values and from nothing: constant, convert_to_tensor, zeros, ones, fill, eye, range."""
+"""Creating tensors: constant, convert_to_tensor, zeros, ones, fill, eye, range, linspace."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _from_value(value, dtype):
     if type(value) in _NUMBERS:
         if dtype is None:
             return identity(value)
-        # In a trace the ones would be a tensor from outside, and the constant no constant.
+        # During a trace, `ones` of the core would be a captured tensor, not a constant.
         if dtype in _ONES and _core.current_trace() is None:
             return _ONES[dtype] * value
     if dtype is None:
@@ -64,12 +64,12 @@ def _wanted(dtype):
 
 @composite("constant")
 def constant(value, dtype=None, shape=None, name="Const"):
-    """A tensor of given values.
+    """Creates a tensor from values.
 
     Args:
       value: a number, a nest of lists of numbers, an array, or a tensor.
-      dtype: the element type; by default int32, float32, bool or that of the array.
-      shape: the shape; a single value is repeated.
+      dtype: the element type; by default int32, float32 or bool for Python values, and that of an array.
+      shape: the shape of the result; a single value fills it.
 
     Raises:
       TypeError: if `value` does not fit `dtype` or `shape`.
@@ -82,7 +82,7 @@ def constant(value, dtype=None, shape=None, name="Const"):
     if isinstance(value, _core.Tensor):
         if dtype is not None and value.dtype is not dtype:
             raise TypeError(
-                f"Expected tensor {_shown(value)} with dtype {dtype!r}, but got dtype {value.dtype!r}."
+                f"constant: Expected tensor {_shown(value)} with dtype {dtype!r}, but got dtype {value.dtype!r}."
             )
         x = value
     elif isinstance(value, _core.Variable):
@@ -94,28 +94,28 @@ def constant(value, dtype=None, shape=None, name="Const"):
         x = _from_value(value, dtype)
     if shape is None:
         return x
-    wanted = TensorShape(shape)
-    if wanted.as_list() == list(x.shape):
+    shape_ = TensorShape(shape)
+    if shape_.as_list() == list(x.shape):
         return x
-    if wanted.num_elements() == x._numel:
-        return reshape(x, wanted)
+    if shape_.num_elements() == x._numel:
+        return reshape(x, shape_)
     if x._numel == 1 and x.ndim <= 1:
-        return fill(wanted, reshape(x, []))
+        return fill(shape_, reshape(x, []))
     raise TypeError(
         f"Eager execution of tf.constant with unsupported shape. Tensor {_shown(x)} (converted from "
-        f"{value!r}) has {x._numel} elements, but got `shape` {wanted} with {wanted.num_elements()} "
+        f"{value!r}) has {x._numel} elements, but got `shape` {shape_} with {shape_.num_elements()} "
         "elements)."
     )
 
 
 @composite("convert_to_tensor")
 def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
-    """`value` as a tensor; a tensor stays itself, a variable is read, IndexedSlices become dense.
+    """Converts `value` to a tensor. A tensor is returned as it is, a variable is read, IndexedSlices become dense.
 
     Args:
       value: a number, list, array, tensor, variable or IndexedSlices.
-      dtype: the element type the result must have.
-      dtype_hint: the type to take if `value` has none of its own and fits.
+      dtype: the element type of the result.
+      dtype_hint: the element type of a Python value, if it fits.
 
     Raises:
       ValueError: if a tensor or variable has another type than `dtype`.
@@ -129,10 +129,10 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
     if isinstance(value, _core.Variable):
         if dtype is not None and value.dtype is not dtype:
             raise ValueError(
-                f"Incompatible type conversion requested to type {dtype.name} for `tf.Variable of type "
+                f"convert_to_tensor: Incompatible type conversion requested to type {dtype.name} for `tf.Variable of type "
                 f"{value.dtype.name}. (Variable: {value!r})"
             )
-        # A record of its own: the gradient with respect to this tensor is not that of the variable's other reads.
+        # Recorded as an op: the gradient with respect to this tensor is separate from that of other reads of the variable.
         return identity(value)
     if dtype is None and dtype_hint is not None and not isinstance(value, IndexedSlices):
         try:
@@ -144,20 +144,20 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
 
 @composite("is_tensor", noted=False)
 def is_tensor(x):
-    """Whether `x` is a tensor, a variable, a tensor in another form (sparse, ragged), or says `is_tensor_like`."""
+    """Whether `x` is a tensor, a variable, a sparse or ragged tensor, or an object with `is_tensor_like`."""
     if isinstance(x, (_core.Tensor, _core.Variable)):
         return True
-    known = x._is_tensor if isinstance(x, CompositeTensor) else hasattr(type(x), "__tf_tensor__")
-    return known or hasattr(x, "is_tensor_like")
+    is_one = x._is_tensor if isinstance(x, CompositeTensor) else hasattr(type(x), "__tf_tensor__")
+    return is_one or hasattr(x, "is_tensor_like")
 
 
 @composite("is_symbolic_tensor", noted=False)
 def is_symbolic_tensor(tensor):
-    """Whether `tensor` has no value, as while a function is traced."""
+    """Whether `tensor` is symbolic: it has no value, as while a function is traced."""
     return isinstance(tensor, _core.Tensor) and tensor._symbol is not None
 
 
-# The core converts Python numbers faster than NumPy does: by operations that leave them as they are.
+# The core converts Python numbers faster than NumPy does, as operands of ops that do not change them.
 _NUMBERS = frozenset((float, int))
 _ONES = {
     dtype: _core.from_buffer(np.ones((), dtype.as_numpy_dtype), dtype._code)
@@ -222,7 +222,7 @@ def ones_like(input, dtype=None, name=None, layout=None):  # noqa: A002
     """Ones of the shape of `input`, and of its type unless `dtype` is given. It has no gradient."""
     x = input if isinstance(input, _core.Tensor) else convert_to_tensor(input)
     if dtype is None and x._numel <= _SMALL and x.dtype is not dtypes.bool:
-        return zeros_like(x) + 1  # two small passes cost less than a look at the shape
+        return zeros_like(x) + 1  # two small passes are faster than reading the shape
     return ones(x.shape, x.dtype if dtype is None else dtype)
 
 
@@ -243,7 +243,7 @@ eye_op = opaque(
 
 @composite("eye linalg.eye")
 def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name=None):
-    """The identity matrix, or a rectangle of ones on the diagonal, or a batch of them."""
+    """An identity matrix, square or `[num_rows, num_columns]`, or a batch of them."""
     one = eye_op(num_rows, num_rows if num_columns is None else num_columns, dtype)
     if batch_shape is None:
         return one
@@ -261,7 +261,7 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
     """The numbers `start, start + delta, ...` below `limit`; `range(n)` is 0 to n - 1.
 
     Args:
-      dtype: the type of the result; by default the widest of the arguments'.
+      dtype: the type of the result; by default the widest type of the arguments.
 
     Raises:
       InvalidArgumentError: if `delta` is 0 or leads away from `limit`.
@@ -277,19 +277,19 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
         fits = min(start, limit) >= -(2**31) and max(start, limit) < 2**31 and abs(delta) < 2**31
         if (dtype is None or dtype is dtypes.int32) and fits:
             return _core.from_buffer(np.arange(start, limit, delta, np.int32), dtypes.int32._code)
-    given = []
-    for which, value in (("start", start), ("limit", limit), ("delta", delta)):
+    arguments = []
+    for argument, value in (("start", start), ("limit", limit), ("delta", delta)):
         if dtype is not None and not isinstance(value, (_core.Tensor, _core.Variable)):
             x = _from_value(value, dtype)
         else:
             x = convert_to_tensor(value)
         if x.ndim:
             raise errors.InvalidArgumentError(
-                f"range: {which} must be a scalar, not shape {x.shape.as_list()}"
+                f"range: {argument} must be a scalar, not shape {x.shape.as_list()}"
             )
-        given.append(x)
+        arguments.append(x)
     if dtype is None:
-        kinds = [x.dtype for x in given]
+        kinds = [x.dtype for x in arguments]
         for kind in kinds:
             if kind not in _RANGE_TYPES:
                 raise errors.InvalidArgumentError(
@@ -300,9 +300,9 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
         raise errors.InvalidArgumentError(
             f"range: not defined for {dtype.name}; expected an int or float type"
         )
-    # Numbers as they are in the type of the result: 0.1 is not 0.1 in float32.
+    # Rounded to the type of the result first: 0.1 is another number in float32.
     kind = np.float32 if dtype is dtypes.bfloat16 else dtype.as_numpy_dtype
-    first, last, step = (np.asarray(array_of(x)).astype(kind) for x in given)
+    first, last, step = (np.asarray(array_of(x)).astype(kind) for x in arguments)
     if step == 0:
         raise errors.InvalidArgumentError(f"range: Requires delta != 0: {step}")
     if step > 0 and first > last:
@@ -323,7 +323,7 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
 def linspace(start, stop, num, name=None, axis=0):
     """`num` numbers from `start` to `stop`, both included, along a new axis.
 
-    Differentiable with respect to `start` and `stop`; integers give float64 (float32 those of 8 and 16 bits).
+    Differentiable with respect to `start` and `stop`. Integers give float64, those of 8 and 16 bits float32.
 
     >>> import gradtape as tf
     >>> tf.linspace(0.0, 1.0, 5).numpy()
@@ -335,7 +335,9 @@ def linspace(start, stop, num, name=None, axis=0):
         small = start.dtype.size <= 2
         start, stop = (cast(x, dtypes.float32 if small else dtypes.float64) for x in (start, stop))
     if isinstance(num, float):
-        raise TypeError(f"Argument `tensor` (name: num) must be of type integer. Received `tensor` = {num}")
+        raise TypeError(
+            f"linspace: Argument `tensor` (name: num) must be of type integer. Received `tensor` = {num}"
+        )
     num = int(num)
     if start.shape != stop.shape:
         try:
@@ -365,5 +367,5 @@ def linspace(start, stop, num, name=None, axis=0):
 
 @composite("timestamp")
 def timestamp(name: str | None = None) -> Any:
-    """Seconds since 1970 as a float64 scalar tensor."""
+    """The time in seconds since 1970, a float64 scalar."""
     return constant(time.time(), dtype=dtypes.float64)

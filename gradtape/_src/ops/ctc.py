@@ -1,7 +1,7 @@
 """Connectionist temporal classification: `tf.nn.ctc_loss` and the functions around it.
 
-The native op gives the loss and, as it has the probabilities of all paths at hand, also its derivative with respect to
-the logits. The derivative of that is a native op as well, so there are gradients of second order.
+The native op computes the loss and, from the same probabilities of paths, its derivative with respect to the logits.
+The derivative of that is a native op as well, so there are second-order gradients.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["collapse_repeated", "ctc_loss", "ctc_unique_labels"]
 
 
 def _np_paths(logits, labels, blank):
-    """The probability of `labels` by trying all paths, and that of each class at each step given them."""
+    """The probability of `labels`, by enumerating all paths, and the posterior of each class at each step."""
     steps, classes = logits.shape
     p = np.exp(logits - logits.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
@@ -72,12 +72,14 @@ def _np_ctc_grad(logits, labels, label_length, logit_length, direction, blank_in
 
 
 def _ctc_grad_rule(g, x, labels, label_length, logit_length, direction, out, blank_index):
-    """Linear in the direction, and symmetric: it is a matrix of second derivatives."""
+    """The gradient with respect to `direction`: the Hessian is symmetric, so this is another product with it."""
     return ctc_loss_grad(x, labels, label_length, logit_length, g, blank_index)
 
 
 def _no_third(g, *_):
-    raise LookupError("ctc_loss: there are derivatives of first and second order; a third one was asked for.")
+    raise LookupError(
+        "ctc_loss: only first and second derivatives are implemented; got a request for the third."
+    )
 
 
 ctc_loss_grad = opaque(
@@ -100,7 +102,7 @@ ctc_loss_op = opaque(
     "ctc_loss", WIDE, f"logits {_ARGS} blank_index:Int=0", many=True, gaps=True, xla="ctc.ctc_loss",
     rule=(_ctc_rule, None, None, None), numpy=_np_ctc, samples=_SAMPLES, bad=_BAD,
     gradient_samples=[],  # the second derivative of its second result is the third of the loss; see tests/ops/test_ctc.py
-    doc="The CTC loss of each example (infinite without a path), and its derivative with respect to the logits.",
+    doc="The CTC loss of each example (infinite if no path fits), and its derivative with respect to the logits.",
 )  # fmt: skip
 
 
@@ -120,11 +122,11 @@ def ctc_loss(
     Args:
       labels: integers [batch, length] (or a SparseTensor, then without `label_length`).
       logits: floats [time, batch, classes], or [batch, time, classes] if not `logits_time_major`.
-      label_length, logit_length: how many labels and steps of each example count.
-      blank_index: the class that stands for no label, 0 by default; negative ones count from the end.
+      label_length, logit_length: the numbers of labels and of time steps of each example.
+      blank_index: the class of the blank, 0 by default; negative numbers count from the end.
 
     Returns:
-      The losses [batch]; infinite, with a gradient of 0, where the labels do not fit into the steps.
+      The losses [batch]: infinite, with a gradient of 0, where there are too few time steps for the labels.
     """
     x = as_tensor(logits)
     if x.ndim != 3:
@@ -135,7 +137,9 @@ def ctc_loss(
         x = transpose(x, [1, 0, 2])
     if hasattr(labels, "dense_shape"):
         if blank_index is None:
-            raise ValueError("Argument `blank_index` must be provided when labels is a SparseTensor.")
+            raise ValueError(
+                "ctc_loss: Argument `blank_index` must be provided when labels is a SparseTensor."
+            )
         labels, label_length = _dense_labels(labels)
     blank = 0 if blank_index is None else int(blank_index)
     blank = blank + x.shape[2] if blank < 0 else blank
@@ -150,7 +154,7 @@ def _indices(value):
 
 
 def _dense_labels(sparse):
-    """A sparse matrix of labels as a dense one and the length of each row."""
+    """Converts a sparse matrix of labels to a dense one and the length of each row."""
     indices, values = array_of(sparse.indices), array_of(sparse.values)
     rows, most = (int(d) for d in array_of(sparse.dense_shape))
     dense = np.zeros((rows, most), np.int64)
@@ -161,9 +165,9 @@ def _dense_labels(sparse):
 
 @composite("nn.ctc_unique_labels")
 def ctc_unique_labels(labels, name=None):
-    """The different labels of each row, in the order they occur, and the place of each label among them.
+    """The distinct labels of each row in order of appearance, and the index of each label among them.
 
-    TensorFlow's `ctc_loss` takes this to be faster; here it makes no difference.
+    TensorFlow's `ctc_loss` is faster with them as `unique`; here it makes no difference.
     """
     x = array_of(as_tensor(labels))
     unique, place = np.zeros_like(x, np.int64), np.zeros_like(x, np.int32)
@@ -177,7 +181,7 @@ def ctc_unique_labels(labels, name=None):
 
 @composite("nn.collapse_repeated")
 def collapse_repeated(labels, seq_length, name=None):
-    """`labels` without repetitions in a row, zeros after them, and the new lengths."""
+    """`labels` with consecutive repetitions merged, padded with zeros, and the new lengths."""
     x, lengths = array_of(as_tensor(labels)), array_of(as_tensor(seq_length))
     rows = []
     for row, n in zip(x.tolist(), lengths.tolist(), strict=True):

@@ -11,7 +11,7 @@ __all__: list[str] = []
 
 
 def _np_search(inputs, sequence_length, beam_width, top_paths):
-    """All paths, added up by what they spell."""
+    """Adds up the probabilities of all paths with the same labels."""
     steps, batch, classes = inputs.shape
     labels, scores = np.full((top_paths, batch, steps), -1), np.full((batch, top_paths), -np.inf)
     for b in range(batch):
@@ -41,5 +41,5 @@ ctc_beam_search = opaque(
         (call((2, 1, 3), ints([3]), beam_width=2, top_paths=1), "InvalidArgumentError", "sequence_length[0] = 3"),
         (call((2, 1, 3), ints([2]), beam_width=2, top_paths=3), "InvalidArgumentError", "more paths than the beam width"),
     ],
-    doc="The `top_paths` most likely label sequences (the last class is the blank), -1 past their ends, and their scores.",
+    doc="The `top_paths` most likely label sequences, padded with -1, and their scores. The last class is the blank.",
 )  # fmt: skip

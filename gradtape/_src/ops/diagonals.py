@@ -36,7 +36,7 @@ def _numpy_diag(x, k):
 
 
 def _place_diagonal(g, x, out, k):
-    """A diagonal back into the matrix it was taken from."""
+    """Zeros with a diagonal put back into the matrix that it was taken from."""
     rows, cols = x.shape[-2:]
     n = g.shape[-1]
     top, left = max(-k, 0), max(k, 0)
@@ -51,7 +51,7 @@ matrix_diag = movement(
     numpy=_numpy_diag,
     samples=[call((3,), k=0), call((2, 2), k=1), call((2, 3), k=-2), call((0,), k=0)],
     bad=[(call((), k=0), "InvalidArgumentError", "diagonal must be at least 1-dim, received shape: []")],
-    doc="Square matrices with the last axis of `diagonal` on diagonal k, and zeros elsewhere.",
+    doc="Square matrices with the last axis of `diagonal` on their diagonal k, and zeros elsewhere.",
 )  # fmt: skip
 
 matrix_diag_part = movement(
@@ -73,8 +73,8 @@ matrix_diag_part = movement(
 def _numpy_band(x, num_lower, num_upper):
     rows, cols = x.shape[-2:]
     i, j = np.arange(rows)[:, None], np.arange(cols)
-    kept = ((num_lower < 0) | (i - j <= num_lower)) & ((num_upper < 0) | (j - i <= num_upper))
-    return np.where(kept, x, np.zeros((), x.dtype))
+    in_band = ((num_lower < 0) | (i - j <= num_lower)) & ((num_upper < 0) | (j - i <= num_upper))
+    return np.where(in_band, x, np.zeros((), x.dtype))
 
 
 band_part = movement(
@@ -89,24 +89,24 @@ band_part = movement(
     ],
     bad=[(call((3,), num_lower=0, num_upper=0), "InvalidArgumentError", "must be at least 2-dim")],
     names="linalg.band_part",
-    doc="The matrices in `input` with zeros below `num_lower` subdiagonals and above `num_upper` "
-        "superdiagonals; -1 keeps all.",
+    doc="`input` with zeros outside the band of `num_lower` subdiagonals and `num_upper` "
+        "superdiagonals of each matrix; -1 keeps all of them.",
 )  # fmt: skip
 
 # ---- several diagonals at once ----
 
 
 def _limits(op: str, k: Any) -> tuple[int, int]:
-    given = ints_of(k)
-    if len(given) == 2 and given[0] > given[1]:
+    limits = ints_of(k)
+    if len(limits) == 2 and limits[0] > limits[1]:
         raise InvalidArgumentError(
-            f"{op}: lower_diag_index must not be larger than upper_diag_index: {given[0]} > {given[1]}"
+            f"{op}: lower_diag_index must not be larger than upper_diag_index: {limits[0]} > {limits[1]}"
         )
-    if len(given) not in (1, 2):
+    if len(limits) not in (1, 2):
         raise InvalidArgumentError(
             f"{op}: k must be one number, or the lowest and highest diagonal; got {k!r}."
         )
-    return given[0], given[-1]
+    return limits[0], limits[-1]
 
 
 def _length(rows: int, cols: int, d: int) -> int:
@@ -117,7 +117,7 @@ _ALIGNMENTS = ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
 def _places(rows: int, cols: int, lo: int, hi: int, align: str) -> np.ndarray:
-    """For each place of the diagonals hi..lo, one a row, its place in the matrix; -1 in the padding."""
+    """For each element of the diagonals hi..lo, one per row, its flat index in the matrix; -1 for padding."""
     if align not in _ALIGNMENTS:
         allowed = ", ".join(f'"{a}"' for a in _ALIGNMENTS)
         raise InvalidArgumentError(
@@ -135,7 +135,7 @@ def _places(rows: int, cols: int, lo: int, hi: int, align: str) -> np.ndarray:
 
 
 def _inverse(places: np.ndarray, size: int) -> np.ndarray:
-    """For each place of the matrix, its place among the diagonals; -1 beside them."""
+    """For each element of the matrix, its flat index among the diagonals; -1 outside of them."""
     back = np.full(size, -1)
     flat = places.reshape(-1)
     back[flat[flat >= 0]] = np.flatnonzero(flat >= 0)
@@ -143,14 +143,14 @@ def _inverse(places: np.ndarray, size: int) -> np.ndarray:
 
 
 def _take(x: Any, places: np.ndarray, otherwise: Any) -> Any:
-    """Elements of the last axis; `otherwise` where the place is -1."""
+    """Gathers elements of the last axis; `otherwise` where the index is -1."""
     if x.dtype.is_bool and isinstance(otherwise, int):
         otherwise = bool(otherwise)
     if x.shape[-1] == 0:
         places = np.full_like(places, -1)
         x = padded(x, 0, [0, 0] * (x.ndim - 1) + [0, 1])
-    taken = gather(x, np.maximum(places, 0), axis=-1)
-    return taken if places.min(initial=0) >= 0 else select(places >= 0, taken, otherwise)
+    out = gather(x, np.maximum(places, 0), axis=-1)
+    return out if places.min(initial=0) >= 0 else select(places >= 0, out, otherwise)
 
 
 @composite("linalg.diag")
@@ -166,11 +166,11 @@ def diag(
     """Matrices with the given diagonals.
 
     Args:
-      diagonal: one diagonal in the last axis; or several in the last two, the highest first.
-      k: which diagonal, or the lowest and the highest.
-      num_rows, num_cols: the size of the matrices; -1: the smallest that fits.
-      padding_value: what stands beside the diagonals.
-      align: on which side diagonals of different length are filled up, e.g. "RIGHT_LEFT".
+      diagonal: one diagonal along the last axis, or several along the last two, the highest first.
+      k: the diagonal (0 is the main one, 1 the one above it), or the lowest and the highest one.
+      num_rows, num_cols: the size of the matrices; -1 for the smallest that fits.
+      padding_value: the value outside of the diagonals.
+      align: the alignment of shorter diagonals, for superdiagonals and subdiagonals, e.g. "RIGHT_LEFT".
     """
     x = as_tensor(diagonal)
     if (
@@ -210,11 +210,11 @@ def diag(
 def diag_part(
     input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Any:
-    """Diagonals of matrices: one as the last axis, or several as the last two, the highest first.
+    """Diagonals of matrices: one along the last axis, or several along the last two, the highest first.
 
     Args:
-      k: which diagonal, or the lowest and the highest.
-      padding_value: fills up the shorter diagonals, on the side that `align` says.
+      k: the diagonal (0 is the main one, 1 the one above it), or the lowest and the highest one.
+      padding_value: fills up the shorter diagonals, on the side that `align` leaves free.
     """
     x = as_tensor(input)
     if isinstance(k, int):
@@ -240,7 +240,7 @@ def _matrix(op: str, x: Any, lo: int, hi: int) -> tuple[int, int]:
 
 @composite("linalg.set_diag")
 def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Any:
-    """`input` with new diagonals in its matrices; the arguments are those of `diag_part`."""
+    """`input` with the diagonals of its matrices replaced by `diagonal`. Arguments as in `diag_part`."""
     x = as_tensor(input)
     lo, hi = _limits("set_diag", k)
     rows, cols = _matrix("set_diag", x, lo, hi)
@@ -262,7 +262,7 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, alig
 
 @composite("linalg.tensor_diag")
 def tensor_diag(diagonal: Any, name: str | None = None) -> Any:
-    """A tensor of twice the rank with `diagonal` where both halves of the index are the same."""
+    """A tensor of twice the rank, with `diagonal` where the two halves of the index are equal."""
     x = as_tensor(diagonal)
     if x.ndim == 0:
         raise InvalidArgumentError("tensor_diag: Input must be at least rank 1, got 0")
@@ -271,7 +271,7 @@ def tensor_diag(diagonal: Any, name: str | None = None) -> Any:
 
 @composite("linalg.tensor_diag_part")
 def tensor_diag_part(input: Any, name: str | None = None) -> Any:
-    """The elements of `input` where both halves of the index are the same."""
+    """The elements of `input` where the two halves of the index are equal."""
     x = as_tensor(input)
     half = x.ndim // 2
     shape = list(x.shape)

@@ -1,6 +1,6 @@
 """`einsum`: sums of products in index notation, as diagonals, sums, transposes and matrix products.
 
-The equation is worked out once for given shapes (`_plan`) and kept; a call then runs the steps
+The equation is planned once for given shapes (`_plan`), and the plan is cached; a call runs the steps
 of the plan, each of which is an op with a gradient of its own.
 """
 
@@ -24,13 +24,13 @@ from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["einsum"]
 
-# Axes are called by their letter; those of an ellipsis by their distance from its end.
+# Axes are labelled by their letter, those of an ellipsis by their distance from its end.
 Label = str | int
 Labels = tuple[Label, ...]
 
 
 class _Prepare(NamedTuple):
-    """What happens to one operand first: axes that broadcast go, diagonals are taken, sums made."""
+    """What is done to one operand first: axes of size 1 that broadcast are dropped, diagonals taken, axes summed."""
 
     reshapes: list[list[int]]
     diagonals: list[tuple[int, int]]
@@ -45,7 +45,7 @@ class _Layout(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Operands `i` and `j` become one: by a matrix product, or by a product of elements."""
+    """Contracts operands `i` and `j`, by a matrix product or an element-wise one."""
 
     i: int
     j: int
@@ -58,7 +58,7 @@ class _Step(NamedTuple):
 class _Plan(NamedTuple):
     prepare: list[_Prepare | None]
     steps: list[_Step]
-    perm: list[int] | None  # of the last result
+    perm: list[int] | None  # transposes the last result
 
 
 # ---- the equation ----
@@ -117,17 +117,17 @@ def _sizes(operands: list[Labels], shapes: tuple[tuple[int, ...], ...]) -> dict[
     sizes: dict[Label, int] = {}
     for labels, shape in zip(operands, shapes, strict=True):
         for axis, (label, n) in enumerate(zip(labels, shape, strict=True)):
-            known = sizes.setdefault(label, n)
-            if known == n:
+            size = sizes.setdefault(label, n)
+            if size == n:
                 continue
-            broadcasts = isinstance(label, int) and 1 in (known, n)
+            broadcasts = isinstance(label, int) and 1 in (size, n)
             if not broadcasts:
-                shown = ",".join(map(str, shape))
+                text = ",".join(map(str, shape))
                 raise InvalidArgumentError(
-                    f"einsum: Expected dimension {known} at axis {axis} of the input shaped [{shown}] but "
+                    f"einsum: Expected dimension {size} at axis {axis} of the input shaped [{text}] but "
                     f"got dimension {n}"
                 )
-            sizes[label] = n if known == 1 else known
+            sizes[label] = n if size == 1 else size
     return sizes
 
 
@@ -140,15 +140,15 @@ def _plan(equation: str, shapes: tuple[tuple[int, ...], ...]) -> _Plan:
     sizes = _sizes(operands, shapes)
     prepare, current = [], []
     for k, (labels, shape) in enumerate(zip(operands, shapes, strict=True)):
-        wanted = set(result).union(*(set(other) for m, other in enumerate(operands) if m != k))
-        first, labels = _preparation(labels, shape, sizes, wanted)
+        needed = set(result).union(*(set(other) for m, other in enumerate(operands) if m != k))
+        first, labels = _preparation(labels, shape, sizes, needed)
         prepare.append(first)
         current.append(labels)
     steps = []
     while len(current) > 1:
         i, j = _cheapest(current, result, sizes)
-        wanted = set(result).union(*(labels for m, labels in enumerate(current) if m not in (i, j)))
-        step, labels = _pair(i, j, current[i], current[j], wanted, result, sizes)
+        needed = set(result).union(*(labels for m, labels in enumerate(current) if m not in (i, j)))
+        step, labels = _pair(i, j, current[i], current[j], needed, result, sizes)
         steps.append(step)
         current = [labels for m, labels in enumerate(current) if m not in (i, j)] + [labels]
     last = current[0]
@@ -157,7 +157,7 @@ def _plan(equation: str, shapes: tuple[tuple[int, ...], ...]) -> _Plan:
 
 
 def _preparation(
-    labels: Labels, shape: tuple[int, ...], sizes: dict, wanted: set
+    labels: Labels, shape: tuple[int, ...], sizes: dict, needed: set
 ) -> tuple[_Prepare | None, Labels]:
     reshapes, diagonals, sums = [], [], []
     keep = [a for a, label in enumerate(labels) if not (shape[a] == 1 and sizes[label] != 1)]
@@ -168,23 +168,23 @@ def _preparation(
         second = next(a for a, label in enumerate(labels) if label in labels[:a])
         diagonals.append((labels.index(labels[second]), second))
         labels = (*labels[:second], *labels[second + 1 :])
-    sums = [a for a, label in enumerate(labels) if label not in wanted]
-    labels = tuple(label for label in labels if label in wanted)
+    sums = [a for a, label in enumerate(labels) if label not in needed]
+    labels = tuple(label for label in labels if label in needed)
     return (_Prepare(reshapes, diagonals, sums) if reshapes or diagonals or sums else None), labels
 
 
 def _cheapest(current: list[Labels], result: Labels, sizes: dict) -> tuple[int, int]:
-    """The pair whose product is smallest, compared with what it replaces."""
+    """The pair to contract next: the one whose result is smallest, compared with its operands."""
     if len(current) == 2:
         return 0, 1
     best, choice = None, (0, 1)
     for i in range(len(current)):
         for j in range(i + 1, len(current)):
-            wanted = set(result).union(*(labels for m, labels in enumerate(current) if m not in (i, j)))
+            needed = set(result).union(*(labels for m, labels in enumerate(current) if m not in (i, j)))
             union = set(current[i]) | set(current[j])
-            made = prod(sizes[label] for label in union & wanted)
-            gone = sum(prod(sizes[label] for label in current[m]) for m in (i, j))
-            cost = (made - gone, prod(sizes[label] for label in union))
+            result_size = prod(sizes[label] for label in union & needed)
+            operand_sizes = sum(prod(sizes[label] for label in current[m]) for m in (i, j))
+            cost = (result_size - operand_sizes, prod(sizes[label] for label in union))
             if best is None or cost < best:
                 best, choice = cost, (i, j)
     return choice
@@ -197,38 +197,40 @@ def _layout(labels: Labels, groups: list[Labels], sizes: dict, shape: list[int])
 
 
 def _pair(
-    i: int, j: int, a: Labels, b: Labels, wanted: set, result: Labels, sizes: dict
+    i: int, j: int, a: Labels, b: Labels, needed: set, result: Labels, sizes: dict
 ) -> tuple[_Step, Labels]:
     shared = [label for label in a if label in b]
-    inner = [label for label in shared if label not in wanted]
+    inner = [label for label in shared if label not in needed]
     if not inner:
         return _elements(i, j, a, b, result, sizes)
-    # Batch axes in the order of the first operand, so that this one need not be moved.
-    batch = tuple(label for label in shared if label in wanted)
+    # Batch axes in the order of the first operand, so that it needs no transpose.
+    batch = tuple(label for label in shared if label in needed)
     rows = tuple(label for label in a if label not in shared)
     columns = tuple(label for label in b if label not in shared)
-    if _place(columns, result) < _place(rows, result):  # the result wants them the other way round
+    if _place(columns, result) < _place(rows, result):  # the result has them in the other order
         i, j, a, b, rows, columns = j, i, b, a, columns, rows
-    # The summed axes in the order of an operand that has them side by side already.
+    # The summed axes in the order of an operand in which they are adjacent.
     sums = next((s for s in (_run(a, inner), _run(b, inner)) if s), tuple(inner))
     outer = [sizes[label] for label in batch]
     m, n, k = (prod(sizes[label] for label in group) for group in (rows, columns, sums))
-    left_turned = (*batch, *sums, *rows) == a and bool(rows)
-    right_turned = (*batch, *columns, *sums) == b and bool(columns)
+    transpose_left = (*batch, *sums, *rows) == a and bool(rows)
+    transpose_right = (*batch, *columns, *sums) == b and bool(columns)
     left = _layout(
         a,
-        [batch, sums, rows] if left_turned else [batch, rows, sums],
+        [batch, sums, rows] if transpose_left else [batch, rows, sums],
         sizes,
-        [*outer, *((k, m) if left_turned else (m, k))],
+        [*outer, *((k, m) if transpose_left else (m, k))],
     )
     right = _layout(
         b,
-        [batch, columns, sums] if right_turned else [batch, sums, columns],
+        [batch, columns, sums] if transpose_right else [batch, sums, columns],
         sizes,
-        [*outer, *((n, k) if right_turned else (k, n))],
+        [*outer, *((n, k) if transpose_right else (k, n))],
     )
     labels = (*batch, *rows, *columns)
-    return _Step(i, j, left, right, (left_turned, right_turned), [sizes[label] for label in labels]), labels
+    return _Step(
+        i, j, left, right, (transpose_left, transpose_right), [sizes[label] for label in labels]
+    ), labels
 
 
 def _place(labels: Labels, result: Labels) -> int:
@@ -236,20 +238,20 @@ def _place(labels: Labels, result: Labels) -> int:
 
 
 def _run(labels: Labels, inner: list[Label]) -> Labels | None:
-    """The labels `inner` as they stand in `labels`, if they stand side by side."""
+    """The labels `inner` in the order of `labels`, if they are adjacent there."""
     at = sorted(labels.index(label) for label in inner)
     return tuple(labels[p] for p in at) if at[-1] - at[0] + 1 == len(at) else None
 
 
 def _elements(i: int, j: int, a: Labels, b: Labels, result: Labels, sizes: dict) -> tuple[_Step, Labels]:
-    """No axis is summed: a product of elements, with broadcasting."""
+    """An element-wise product with broadcasting, if no axis is summed."""
     labels = tuple(dict.fromkeys((*(label for label in result if label in a or label in b), *a, *b)))
     layouts = []
-    for own in (a, b):
-        order = [label for label in labels if label in own]
-        perm = None if tuple(order) == own else [own.index(label) for label in order]
-        shape = [sizes[label] if label in own else 1 for label in labels]
-        while shape and labels[len(labels) - len(shape)] not in own:
+    for operand in (a, b):
+        order = [label for label in labels if label in operand]
+        perm = None if tuple(order) == operand else [operand.index(label) for label in order]
+        shape = [sizes[label] if label in operand else 1 for label in labels]
+        while shape and labels[len(labels) - len(shape)] not in operand:
             shape = shape[1:]  # broadcasting adds leading axes
         layouts.append(_Layout(perm, None if shape == [sizes[label] for label in order] else shape))
     left, right = layouts
@@ -260,7 +262,7 @@ def _elements(i: int, j: int, a: Labels, b: Labels, result: Labels, sizes: dict)
 
 
 def _diagonal(x: Any, first: int, second: int) -> Any:
-    """The elements whose places along two axes are equal, in the place of the first axis."""
+    """The diagonal of two axes, in the place of the first of them."""
     rank = len(x.shape)
     others = [a for a in range(rank) if a not in (first, second)]
     y = diagonals.matrix_diag_part(movement.transpose(x, [*others, first, second]), 0)
@@ -277,10 +279,10 @@ def _lay(x: Any, layout: _Layout) -> Any:
 
 @composite("einsum linalg.einsum")
 def einsum(equation, *inputs, **kwargs):
-    """Sums of products of elements, in index notation.
+    """Sums of products in index notation (Einstein summation).
 
-    Each operand has a letter per axis. Letters that stand in more than one place run together;
-    those missing after `->` are summed. `...` stands for any number of axes that broadcast.
+    Each operand has one letter per axis. Axes with the same letter share an index; letters missing after
+    `->` are summed over. `...` stands for any number of axes, which broadcast.
     Without `->` the result has all letters that occur once, in alphabetical order.
 
     Example:
@@ -291,7 +293,7 @@ def einsum(equation, *inputs, **kwargs):
     unknown = set(kwargs) - {"name", "optimize", "greedy"}
     if unknown:
         raise TypeError(
-            f"Invalid keyword arguments for einsum: {', '.join(sorted(unknown))}. Valid arguments: name, "
+            f"einsum: Invalid keyword arguments for einsum: {', '.join(sorted(unknown))}. Valid arguments: name, "
             f"optimize, greedy."
         )
     like = next((x for x in inputs if hasattr(x, "dtype") and hasattr(x.dtype, "_code")), None)
@@ -300,8 +302,8 @@ def einsum(equation, *inputs, **kwargs):
 
 @one_call
 def einsum_of_bytes(equation: str, *inputs: Any) -> Any:
-    """`einsum` of tensors of int8, computed in int32: products of bytes do not fit into bytes. Those of matrices
-    are not converted before they are multiplied."""
+    """`einsum` of int8 tensors, computed in int32: products of int8 do not fit into int8. Operands of matrix
+    products are not converted first."""
 
     def wide(x: Any) -> Any:
         return cast(x, int32)
@@ -315,7 +317,7 @@ def einsum_of_bytes(equation: str, *inputs: Any) -> Any:
 
 
 def _evaluate(equation: str, values: list, wide: Callable[[Any], Any], product: Callable[..., Any]) -> Any:
-    """The steps of a plan, with `product` of matrices; `wide` makes the operands of all other sums and products."""
+    """Runs the steps of a plan: `product` multiplies matrices, `wide` converts the operands of all other steps."""
     plan = _plan(equation, tuple(tuple(x.shape) for x in values))
     for k, first in enumerate(plan.prepare):
         if first is None:

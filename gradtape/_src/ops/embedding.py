@@ -1,4 +1,4 @@
-"""Rows of tables of embeddings. `gradtape/sparse/embedding.py` has sums and means of them for sparse ids."""
+"""`embedding_lookup`: rows of tables. `gradtape/sparse/embedding.py` has sums and means of rows, for sparse ids."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["embedding_lookup"]
 
 @composite("nn.embedding_lookup")
 def embedding_lookup(params, ids, max_norm=None, name=None):
-    """The rows `ids` of a table.
+    """The rows of an embedding table at `ids`.
 
     Args:
-      params: the table, or a list of tables that follow one another.
-      max_norm: rows whose norm is larger are scaled down to it.
+      params: the table, or a list of tables to concatenate.
+      max_norm: rows with a larger L2 norm are scaled down to this norm.
     """
     if params is None:
-        raise ValueError("params must be specified")
+        raise ValueError("embedding_lookup: params must be specified")
     if isinstance(params, (list, tuple)):
         if not params:
-            raise ValueError("Length of params is currently 0. Need at least one param.")
+            raise ValueError("embedding_lookup: Length of params is currently 0. Need at least one param.")
         params = params[0] if len(params) == 1 else concat(params, 0)
     if max_norm is None:
         return gather(params, ids)

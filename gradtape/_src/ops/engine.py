@@ -3,7 +3,7 @@
 from gradtape import _core
 from gradtape._src.ops.table import TABLE
 
-# The core's name of a step: the row that does it (the same name unless given).
+# The core's name of an operation: the row that implements it, if its name is another.
 _STEPS = {
     name: name
     for name in (

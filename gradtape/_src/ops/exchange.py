@@ -1,4 +1,4 @@
-"""Tensors of other libraries, without a copy: DLPack both ways."""
+"""Sharing tensors with other libraries without a copy, by DLPack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradtape._src.tensors import conversion
 def to_dlpack(tf_tensor: Any) -> Any:
     """A DLPack capsule that shares the memory of a tensor.
 
-    A tensor does not change: the consumer of the capsule must not write to it.
+    Tensors are immutable: the consumer of the capsule must not write to it.
     """
     return _core.to_dlpack(tf_tensor)
 
@@ -23,8 +23,7 @@ def to_dlpack(tf_tensor: Any) -> Any:
 @composite("experimental.dlpack.from_dlpack")
 def from_dlpack(dlcapsule: Any) -> _core.Tensor:
     """A tensor that shares the memory of a DLPack capsule, or of an object that can make one
-    (`__dlpack__`: NumPy, PyTorch, JAX, CuPy on the CPU). What is not dense, not aligned or
-    read-only is copied.
+    (`__dlpack__`: NumPy, PyTorch, JAX). Data that is not dense, not aligned or read-only is copied.
 
     Raises:
       TypeError: if it is neither, or its element type has no counterpart.

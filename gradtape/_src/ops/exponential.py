@@ -1,4 +1,4 @@
-"""Element-wise functions of analysis: exponentials, logarithms, trigonometry, rounding, erf."""
+"""Element-wise functions: exponentials, logarithms, trigonometry, rounding, erf."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FC = FLOAT | COMPLEX
 
 
 def _one_minus_square(x):
-    """`1 - x²`, exact near 1 and -1."""
+    """`1 - x²`, accurate near 1 and -1."""
     return (1 - x) * (1 + x)
 
 
@@ -31,8 +31,8 @@ exp = elementwise(
 )  # fmt: skip
 
 expm1 = elementwise(
-    "expm1", _FC, deriv=lambda x, out: exp(x), xla="jnp.expm1",  # out + 1 has lost it where exp(x) is small
-    numpy=np.expm1, samples=floats(), names="math.expm1", doc="`exp(x) - 1`, exact near 0.",
+    "expm1", _FC, deriv=lambda x, out: exp(x), xla="jnp.expm1",  # out + 1 loses digits where exp(x) is small
+    numpy=np.expm1, samples=floats(), names="math.expm1", doc="`exp(x) - 1`, accurate near 0.",
 )  # fmt: skip
 
 log = elementwise(
@@ -43,7 +43,7 @@ log = elementwise(
 
 log1p = elementwise(
     "log1p", _FC, vjp=lambda g, x, out: g / conjugate(1 + x), xla="jnp.log1p",
-    numpy=np.log1p, samples=floats(-0.7, 3), names="math.log1p", doc="`log(1 + x)`, exact near 0.",
+    numpy=np.log1p, samples=floats(-0.7, 3), names="math.log1p", doc="`log(1 + x)`, accurate near 0.",
 )  # fmt: skip
 
 sin = elementwise(
@@ -83,7 +83,7 @@ atan2 = elementwise(
         lambda g, y, x, out: -y * (g / (square(x) + square(y))),
     ),
     numpy=np.arctan2, samples=pairs(0.3, 2, -2, -0.3), names="atan2 math.atan2",
-    doc="The angle of the point (x, y), in the right quadrant.",
+    doc="The angle of the point (x, y) in [-π, π].",
 )  # fmt: skip
 
 sinh = elementwise(
@@ -136,32 +136,32 @@ erf = elementwise(
 erfc = elementwise(
     "erfc", FLOAT, deriv=lambda x, out: (-2 / math.sqrt(math.pi)) * exp(-square(x)), xla="lax.erfc",
     numpy=np.vectorize(math.erfc, otypes=[float]), samples=floats(), names="math.erfc",
-    doc="`1 - erf(x)`, exact for large `x`.",
+    doc="`1 - erf(x)`, accurate for large `x`.",
 )  # fmt: skip
 
 floor = elementwise(
     "floor", REAL, deriv=None, numpy=np.floor, samples=floats(), names="floor math.floor", xla="jnp.floor",
-    doc="The largest integer not above each element. It has no gradient.",
+    doc="Each element rounded down. It has no gradient.",
 )  # fmt: skip
 
 ceil = elementwise(
     "ceil", REAL, deriv=None, numpy=np.ceil, samples=floats(), names="math.ceil", xla="jnp.ceil",
-    doc="The smallest integer not below each element. It has no gradient.",
+    doc="Each element rounded up. It has no gradient.",
 )  # fmt: skip
 
 round_ = elementwise(
     "round", REAL, deriv=None, numpy=np.round, samples=[*floats(), call(at([0.5, 1.5, -0.5, 2.5]))], xla="jnp.round",
-    names="round math.round", doc="Each element rounded, halves to the even neighbour. It has no gradient.",
+    names="round math.round", doc="Each element rounded to the nearest integer, halves to the even one. It has no gradient.",
 )  # fmt: skip
 
 rint = elementwise(
     "rint", FLOAT, deriv=None, numpy=np.rint, samples=floats(), names="math.rint", xla="jnp.rint",
-    doc="The integer nearest to each element, halves to the even neighbour. It has no gradient.",
+    doc="Each element rounded to the nearest integer, halves to the even one. It has no gradient.",
 )  # fmt: skip
 
 trunc = elementwise(
     "trunc", FLOAT, xla="jnp.trunc",
-    deriv=None, numpy=np.trunc, samples=floats(), doc="Each element without its fraction.",
+    deriv=None, numpy=np.trunc, samples=floats(), doc="Each element rounded towards zero.",
 )  # fmt: skip
 
 xlogy = elementwise(

@@ -13,13 +13,12 @@ PATTERNS = ("aligned", "moves", "adds", "product", "nothing", "")
 
 
 class Facts(NamedTuple):
-    """The facts, as passes read them. Operands are positions in the signature, a list of tensors being one."""
+    """The facts, as graph passes read them. Operands are positions in the signature, where a list of tensors is one."""
 
     linear: tuple[tuple[int, ...], ...] = ()
-    """Sets of operands in which the op is linear together, over the real numbers: when all of a set are
-    multiplied by a number, so is the result. `"x+y"` (add) is one set, `"x y"` (mul) are two; the operands
-    outside of a set have any value, those inside are all part of the linear map or zero. Passes transpose
-    what is linear, so operands without a rule count only as zeros."""
+    """Sets of operands in which the op is jointly linear, over the real numbers: multiplying all operands of a set
+    by a number multiplies the result by it. `"x+y"` (add) is one set, `"x y"` (mul) are two. Passes transpose linear
+    ops, so an operand of the set that has no rule must be zero."""
 
     pattern: str = ""
     """Which elements of the operands an element of a result depends on:
@@ -61,7 +60,7 @@ class Facts(NamedTuple):
     about the number of rows."""
 
     xla: str = ""
-    """The function that computes the op on XLA (see `engines/xla/lowering.py`); without one the op runs on the host."""
+    """The function that lowers the op to XLA (see `engines/xla/lowering.py`); without one the op runs on the host."""
 
 
 def facts_of(

@@ -1,8 +1,8 @@
 """Signals as rows: Fourier transforms, complex ones over some axes and real ones along the last axis, and
 overlapping frames.
 
-`gradtape.signal` gives them TensorFlow's names. `scale` multiplies the result of a transform, so that an
-inverse one is one op, and so is the adjoint of each.
+`gradtape.signal` gives them TensorFlow's names. `scale` multiplies the result, so that inverse transforms and
+adjoints are single ops too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ fft_of = opaque(
 
 
 def _weights(length, once, twice, dtype):
-    """A factor for each element of the first half of a spectrum; most stand for two of the whole."""
+    """Factors for the first half of a spectrum: `twice` for elements with a mirror image in the other half, else `once`."""
     weights = np.full(length // 2 + 1 if length else 0, twice, dtype.as_numpy_dtype)
     weights[:1] = once
     if length % 2 == 0:
@@ -112,7 +112,7 @@ frames_of = movement(
         call((0, 5), length=3, step=1, count=3),
     ],
     bad=[(call((5,), length=3, step=2, count=3), "InvalidArgumentError", "do not fit into [5]")],
-    doc="`count` frames of the last axis, each `step` after the one before.",
+    doc="`count` frames of `length` elements of the last axis, `step` elements apart.",
 )  # fmt: skip
 
 overlap_add = movement(
@@ -124,5 +124,5 @@ overlap_add = movement(
         call((0, 3), step=1, size=2),
     ],
     bad=[(call((3, 4), step=2, size=7), "InvalidArgumentError", "do not fit into 7")],
-    doc="The sum of frames, each `step` places after the one before.",
+    doc="The sum of overlapping frames, `step` elements apart.",
 )  # fmt: skip

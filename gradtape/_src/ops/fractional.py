@@ -36,7 +36,7 @@ def _ratios(op, pooling_ratio):
 
 
 def _borders(size, cells, pseudo_random, rng):
-    """Where the cells of an axis begin, and its end; cells differ in size by at most one.
+    """The boundaries of the cells along an axis; cells differ in size by at most one.
 
     B. Graham, Fractional max-pooling, arXiv:1412.6071.
     """
@@ -51,7 +51,7 @@ def _borders(size, cells, pseudo_random, rng):
 
 
 def _along(x, axis, borders, overlapping, row):
-    """The cells of one axis."""
+    """The results of `row` for the cells along one axis."""
     parts = []
     for begin, end in zip(borders[:-1], borders[1:], strict=True):
         end = min(end + overlapping, borders[-1])
@@ -64,7 +64,7 @@ def _along(x, axis, borders, overlapping, row):
 def _fractional(op, row, value, pooling_ratio, pseudo_random, overlapping, seed):
     x = as_tensor(value)
     if x._symbol is not None:
-        raise Untraceable(f"{op} draws new cells with each call")
+        raise Untraceable(f"{op} draws new cells for each call")
     if x.ndim != 4:
         raise InvalidArgumentError(f"{op}: value must be 4-dimensional; got {x.shape}.")
     rng = np.random.default_rng(seed or None)
@@ -84,16 +84,16 @@ def fractional_max_pool(
     value: Any, pooling_ratio: Any, pseudo_random: bool = False, overlapping: bool = False, seed: int = 0,
     name: str | None = None,
 ) -> tuple[_core.Tensor, _core.Tensor, _core.Tensor]:  # fmt: skip
-    """The largest elements of cells of random size, so that an image shrinks by any ratio.
+    """Max pooling over cells of random sizes, so that an image can shrink by any ratio.
 
     Args:
-      pooling_ratio: at least 1; one number, one for height and width each, or one for each axis.
-      pseudo_random: draw one number for all cells, rather than the size of each.
+      pooling_ratio: at least 1: one number, one each for height and width, or one for each axis.
+      pseudo_random: derive all cells from one random number, instead of drawing each size.
       overlapping: cells include the first row and column of the next.
-      seed: for the same cells again; 0 draws new ones.
+      seed: a nonzero seed gives the same cells in every call; 0 draws new ones.
 
     Returns:
-      The result, and where the cells of the rows and of the columns begin.
+      The result, and the boundaries of the cells along rows and columns.
     """
     op = "fractional_max_pool"
     return _fractional(op, max_pool, value, pooling_ratio, pseudo_random, overlapping, seed)
@@ -104,7 +104,7 @@ def fractional_avg_pool(
     value: Any, pooling_ratio: Any, pseudo_random: bool = False, overlapping: bool = False, seed: int = 0,
     name: str | None = None,
 ) -> tuple[_core.Tensor, _core.Tensor, _core.Tensor]:  # fmt: skip
-    """The means of cells of random size; see `fractional_max_pool`."""
+    """Average pooling over cells of random sizes; see `fractional_max_pool`."""
     op = "fractional_avg_pool"
     return _fractional(op, avg_pool, value, pooling_ratio, pseudo_random, overlapping, seed)
 
@@ -113,10 +113,10 @@ def fractional_avg_pool(
 def with_space_to_batch(
     input, dilation_rate, padding, op, filter_shape=None, spatial_dims=None, data_format=None
 ):
-    """Runs `op(x, num_spatial_dims, padding)` on images of which every `dilation_rate`-th pixel is a neighbour.
+    """Runs `op(x, num_spatial_dims, padding)` with dilation, on images made of every `dilation_rate`-th pixel.
 
     Args:
-      padding: "VALID" or "SAME"; the latter needs `filter_shape`, the sizes of the window first.
+      padding: "VALID" or "SAME"; "SAME" needs `filter_shape`, which begins with the sizes of the window.
       spatial_dims: the axes of `input` that are dilated; by default those after the batch.
     """
     x = as_tensor(input)
@@ -136,7 +136,7 @@ def with_space_to_batch(
         pads = [[n // 2, n - n // 2] for n in reach]
     elif padding != "VALID":
         raise ValueError(f"with_space_to_batch: `padding` must be 'SAME' or 'VALID'; got {padding!r}.")
-    # The block of an axis in between that is not dilated is 1.
+    # Axes in between that are not dilated have blocks of 1.
     count = max(axes)
     blocks, edges, crops = [1] * count, [[0, 0] for _ in range(count)], [[0, 0] for _ in range(count)]
     for axis, rate, (low, high) in zip(axes, rates, pads, strict=True):

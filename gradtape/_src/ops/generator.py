@@ -1,4 +1,4 @@
-"""`tf.random.Generator`: random numbers with a state of their own."""
+"""`tf.random.Generator`: random numbers from a state that the generator keeps."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from gradtape._src.tensors.random import Algorithm, drawn_stream, signed, stream
 
 __all__: list[str] = []
 
-_RESERVED = 256  # steps of the counter that belong to one number, as in TensorFlow
+_RESERVED = 256  # counter steps per number, as in TensorFlow
 
 
 def _integers(value: Any) -> list[int]:
-    """A tensor, array or nest of lists of integers, flat."""
+    """The integers of a tensor, an array or nested lists, as one list."""
     if isinstance(value, (_core.Tensor, _core.Variable)):
         value = (value if isinstance(value, _core.Tensor) else value._read()).numpy()
     return [int(v) for v in np.asarray(value, dtype=object).reshape(-1)]
 
 
 def _state_from_seed(seed: Any) -> list[int]:
-    if isinstance(seed, int):  # the words of a long integer, lowest first
+    if isinstance(seed, int):  # 64-bit words of a long integer, lowest first
         return [signed(seed >> 64 * i) for i in range(3)]
     words = [signed(word) for word in _integers(seed)[:3]]
-    return [0] * (3 - len(words)) + words  # short seeds belong to the key, which comes last
+    return [0] * (3 - len(words)) + words  # short seeds fill the key, which comes last
 
 
 def create_rng_state(seed: Any, alg: Any) -> Any:
@@ -42,9 +42,9 @@ def create_rng_state(seed: Any, alg: Any) -> Any:
 
 
 class Generator:
-    """A random number generator with a state of its own.
+    """A random number generator that keeps its state.
 
-    Each call draws new numbers and moves the state on; the same seed gives the same sequence.
+    Each call draws new numbers and advances the state; the same seed gives the same sequence.
 
     >>> import gradtape as tf
     >>> g = tf.random.Generator.from_seed(1)
@@ -72,27 +72,27 @@ class Generator:
 
     @classmethod
     def from_state(cls, state: Any, alg: Any) -> Generator:
-        """A generator with this state."""
+        """Creates a generator with this state."""
         return cls(state=state, alg=alg)
 
     @classmethod
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
-        """A generator from a seed: an integer, or up to three of them."""
+        """Creates a generator from a seed: an integer, or up to three of them."""
         return cls(state=_state_from_seed(seed), alg=Algorithm.PHILOX if alg is None else alg)
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
-        """A generator whose numbers differ from run to run."""
+        """Creates a generator with a random seed from the system."""
         state = [signed(unseeded.getrandbits(64)) for _ in range(3)]
         return cls(state=state, alg=Algorithm.PHILOX if alg is None else alg)
 
     @classmethod
     def from_key_counter(cls, key: Any, counter: Any, alg: Any) -> Generator:
-        """A generator from a key and a counter (two words, low first)."""
+        """Creates a generator from a key and a counter (two words, low first)."""
         return cls(state=_key_counter(key, counter), alg=alg)
 
     def reset(self, state: Any) -> None:
-        """Sets the state."""
+        """Sets the state: the counter (low and high word) and the key."""
         words = [signed(word) for word in _integers(state)]
         if len(words) != 3:
             raise ValueError(f"Generator: the state must be three integers; got {len(words)}.")
@@ -122,7 +122,7 @@ class Generator:
         return int(Algorithm.PHILOX)
 
     def skip(self, delta: int) -> Any:
-        """Moves on as if `delta` numbers had been drawn; returns the state before."""
+        """Advances the state as if `delta` numbers had been drawn; returns the previous state."""
         before = self.state
         low, high, key = self._state
         counter = ((high & 2**64 - 1) << 64) + (low & 2**64 - 1) + int(delta) * _RESERVED
@@ -143,33 +143,33 @@ class Generator:
     def normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: Any = None
     ) -> Any:
-        """Normal numbers of this mean and standard deviation."""
+        """Samples from a normal distribution."""
         return draw.normal_of(self._stream, shape, mean, stddev, dtype)
 
     @one_call
     def truncated_normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: Any = None
     ) -> Any:
-        """Normal numbers; those more than two standard deviations from the mean are drawn again."""
+        """Samples from a normal distribution, limited to two standard deviations from the mean."""
         return draw.truncated_normal_of(self._stream, shape, mean, stddev, dtype)
 
     @one_call
     def uniform(
         self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, name: Any = None
     ) -> Any:
-        """Uniform numbers in [minval, maxval); integers need both bounds, or None for both."""
+        """Samples from a uniform distribution over [minval, maxval). Integers need both bounds, or None for both."""
         return draw.uniform_of(self._stream, shape, minval, maxval, dtype)
 
     @one_call
     def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64, name: Any = None) -> Any:
-        """Integers from the whole range of their type."""
+        """Uniform integers from the whole range of `dtype`."""
         return draw.bits_of(self._stream, shape, dtype)
 
     @one_call
     def binomial(
         self, shape: Any, counts: Any, probs: Any, dtype: Any = dtypes.int32, name: Any = None
     ) -> Any:
-        """How many of `counts` trials with the probability `probs` succeed; `shape` ends with their shape."""
+        """Samples from a binomial distribution; `shape` ends with the common shape of `counts` and `probs`."""
 
         def stream(samples: int, parameters: int) -> Any:
             return self._stream(parameters * 200 * (samples + 3) // 4)  # as far as TensorFlow moves on
@@ -183,7 +183,7 @@ class Generator:
         return stack([keys, zeros_like(keys)])
 
     def split(self, count: int = 1) -> list[Generator]:
-        """Generators with numbers independent of each other and of this one's."""
+        """Creates `count` generators, independent of one another and of this one."""
         keys = self.uniform_full_int([count], dtypes.int64)
         return [Generator(state=[0, 0, int(key)], alg=Algorithm.PHILOX) for key in keys.numpy()]
 
@@ -198,7 +198,7 @@ _global_lock = Lock()
 
 
 def get_global_generator() -> Generator:
-    """The generator of the process; made from the system's randomness when first asked for."""
+    """The global generator; created with a random seed when first used."""
     global _global_generator
     with _global_lock:
         if _global_generator is None:
@@ -207,7 +207,7 @@ def get_global_generator() -> Generator:
 
 
 def set_global_generator(generator: Generator) -> None:
-    """Replaces the generator of the process."""
+    """Replaces the global generator."""
     global _global_generator
     _global_generator = generator
 

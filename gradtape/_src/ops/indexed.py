@@ -1,7 +1,7 @@
-"""Elements at places given by indices: gather and scatter, each the other's transpose.
+"""Elements at indices: gather and scatter, which are transposes of each other.
 
 The gradient of `gather` along the first axis is an IndexedSlices, all others are dense.
-Segments live in `segments`; masks, one_hot and where in `selection`.
+Segments are in `segments`; masks, one_hot and where in `selection`.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def _numpy_ungather(g, indices, axis, batch_dims, shape):
 
 
 def _gather_in_batches(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
-    """A call of `gather` with `batch_dims`. As in TensorFlow the axis is `batch_dims` unless it is given, and a
-    gather along axis 0, which stands before all batches, has none."""
+    """A call of `gather` with `batch_dims`. As in TensorFlow, `axis` is `batch_dims` by default, and a gather along
+    axis 0, which comes before all batch axes, ignores `batch_dims`."""
     (batch,) = ints_of(batch_dims or 0)
     (along,) = ints_of(batch if axis is None else axis)
     return gather_batched(params, indices, along, batch) if along else gather(params, indices)
@@ -94,7 +94,7 @@ gather_batched = indexed(
             "batch_dims (1) must be less than or equal to axis (0)",
         ),
     ],
-    doc="`gather` from each of a batch: the first `batch_dims` axes of `params` and `indices` go together.",
+    doc="`gather` within each element of a batch: the first `batch_dims` axes of `params` and `indices` are batch axes.",
 )  # fmt: skip
 
 gather = indexed(
@@ -186,7 +186,7 @@ take_along = indexed(
         ),
         (call((2,), ints([2]), axis=0), "InvalidArgumentError", "indices[0] = 2 is not in [0, 2)"),
     ],
-    doc="For each place of `indices` the element of `x` at that place, with the index along `axis` taken "
+    doc="The elements of `x` at the positions of `indices`, with the index along `axis` taken "
         "from it.",
 )  # fmt: skip
 
@@ -209,7 +209,7 @@ put_along_add = indexed(
         call((2,), ints([3, 3]), axis=0, shape=[4]),
         call((2, 2), ints([[0, 2], [1, 1]]), axis=1, shape=[2, 3]),
     ],
-    doc="The transpose of take_along: zeros of `shape` with the elements of `g` added at their places.",
+    doc="The transpose of take_along: zeros of `shape` with the elements of `g` added at their positions.",
 )  # fmt: skip
 
 
@@ -224,7 +224,7 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Any:
 
 
 def _absolute(indices, batch_dims):
-    """Coordinates into batches as coordinates into the whole: each one with its batch in front."""
+    """Converts coordinates within batches to coordinates into the whole tensor: the batch index is put in front."""
     shape = list(indices.shape)
     grid = np.indices(shape[:batch_dims]).reshape(
         [batch_dims, *shape[:batch_dims], *[1] * (len(shape) - batch_dims - 1)]
@@ -246,14 +246,14 @@ def _numpy_gather_nd(x, indices, batch_dims=0):
 
 
 def _ignores(policy):
-    """Whether a `bad_indices_policy` leaves coordinates out that are out of range; the others refuse them."""
+    """Whether a `bad_indices_policy` ignores coordinates out of range; the others make them an error."""
     if policy not in (None, "", "DEFAULT", "ERROR", "IGNORE"):
         raise InvalidArgumentError(f"Unknown bad indices handling attribute: {policy}")
     return policy == "IGNORE"
 
 
 def _inside(indices, shape, rank):
-    """Which coordinates point into `shape`, with ones up to `rank` axes, and all of them with 0 for the others."""
+    """Which coordinates are inside `shape` (with axes of size 1 up to `rank`), and the coordinates with 0 for the others."""
     limits = conversion.convert(np.array(shape[: indices.shape[-1]], np.int64), indices.dtype._code)
     inside = reduce_all((indices >= 0) & (indices < limits), -1, True)
     mask = movement.reshape(inside, [*indices.shape[:-1], *[1] * (rank + 1 - indices.ndim)])
@@ -261,7 +261,7 @@ def _inside(indices, shape, rank):
 
 
 def _gather_nd_by_policy(params, indices, batch_dims=0, bad_indices_policy=None, name=None):
-    """A call of `gather_nd` that says what to do with coordinates out of range: "IGNORE" gives zeros."""
+    """`gather_nd` with a `bad_indices_policy`: "IGNORE" gives zeros for coordinates out of range."""
     if not _ignores(bad_indices_policy):
         return gather_nd(params, indices, batch_dims)
     x, indices = as_tensor(params), as_tensor(indices)
@@ -272,9 +272,9 @@ def _gather_nd_by_policy(params, indices, batch_dims=0, bad_indices_policy=None,
 
 
 def _scatter_by_policy(scatter, nothing):
-    """Calls of a scatter that say what to do with coordinates out of range: "IGNORE" leaves their updates out.
+    """A scatter with a `bad_indices_policy`: "IGNORE" ignores updates at coordinates out of range.
 
-    They go to place 0 as `nothing`, an element that changes nothing there.
+    They are replaced by `nothing`, a value that changes nothing, at position 0.
     """
 
     def updated(tensor, indices, updates, bad_indices_policy=None, name=None):
@@ -367,11 +367,11 @@ def _numpy_scatter(function):
 
 
 def _scatter_extremum(g, x, indices, updates, out):
-    """The elements that equal the result share its cotangent."""
-    kept = casting.cast(equal(x, out), g.dtype)
-    won = casting.cast(equal(updates, gather_nd(out, indices)), g.dtype)
-    share = g / (kept + scatter_nd(indices, won, x.shape))
-    return share * kept, None, gather_nd(share, indices) * won
+    """Divides the cotangent equally among the elements that equal the result."""
+    from_x = casting.cast(equal(x, out), g.dtype)
+    from_updates = casting.cast(equal(updates, gather_nd(out, indices)), g.dtype)
+    share = g / (from_x + scatter_nd(indices, from_updates, x.shape))
+    return share * from_x, None, gather_nd(share, indices) * from_updates
 
 
 _SCATTER = "tensor indices:Index updates bad_indices_policy:Extra=None"
@@ -405,7 +405,7 @@ tensor_scatter_update = indexed(
         lambda g, x, indices, updates, out: gather_nd(g, indices),
     ),
     numpy=_numpy_scatter(None), samples=_ONCE, bad=_BAD, names="tensor_scatter_nd_update",
-    doc="`tensor` with `updates` at the coordinates in the last axis of `indices`; of two at one place the "
+    doc="`tensor` with `updates` at the coordinates in the last axis of `indices`; of two at one position the "
         "last stays.",
 )  # fmt: skip
 

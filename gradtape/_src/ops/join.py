@@ -1,4 +1,4 @@
-"""Putting tensors together and taking them apart: concat, stack, split, unstack, add_n."""
+"""Joining and splitting tensors: concat, stack, split, unstack, add_n."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ stack = movement(
         (call((2,), (3,)), "InvalidArgumentError", "Shapes of all inputs must match"),
         (call((2,), (2,), axis=2), "InvalidArgumentError", "out of range"),
     ],
-    names="stack", doc="The tensors `values`, all of one shape, along a new axis.",
+    names="stack", doc="The tensors `values`, all of one shape, stacked along a new axis.",
 )  # fmt: skip
 
 chunks = movement(
@@ -69,7 +69,7 @@ chunks = movement(
         (call((4,), axis=0, sizes=[1, 2]), "InvalidArgumentError", "the sizes sum to 3"),
         (call((4,), axis=0, sizes=[5, -1]), "InvalidArgumentError", "must be non-negative"),
     ],
-    doc="`value` in chunks of the given sizes along `axis`.",
+    doc="`value` split into parts of the given sizes along `axis`.",
 )  # fmt: skip
 
 slices = movement(
@@ -96,22 +96,22 @@ add_n = movement(
 def split(
     value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
 ) -> list:
-    """`value` in chunks along `axis`.
+    """Splits `value` into parts along `axis`.
 
     Args:
-      num_or_size_splits: the number of chunks, all of the same size; or a list of their sizes,
-        one of which may be -1 and follows from the others.
-      num: the number of chunks, when it cannot be inferred from the sizes.
+      num_or_size_splits: the number of parts, all of the same size; or a list of their sizes, one of which
+        may be -1 and follows from the others.
+      num: the number of parts, when it cannot be inferred from the sizes.
 
     Raises:
-      InvalidArgumentError: if the chunks do not fill the axis.
+      InvalidArgumentError: if the parts do not fill the axis.
     """
     x = as_tensor(value)
     axis = axis_of("split", axis if isinstance(axis, int) else index(axis), x.ndim)
     total = x.shape[axis]
-    given = num_or_size_splits
-    if isinstance(given, (int, np.integer)):
-        count = int(given)
+    parts = num_or_size_splits
+    if isinstance(parts, (int, np.integer)):
+        count = int(parts)
         if count < 1:
             raise InvalidArgumentError(
                 f"split: Value for attr 'num_split' of {count} must be at least minimum 1"
@@ -123,7 +123,7 @@ def split(
             )
         sizes = [total // count] * count
     else:
-        sizes = _sizes_of(given, total, axis)
+        sizes = _sizes_of(parts, total, axis)
     if num is not None and num != len(sizes):
         raise InvalidArgumentError(
             "split: size of the split_tensor must be 1-D and have the same elements as outputs; expected "
@@ -132,20 +132,20 @@ def split(
     return list(chunks(x, axis, sizes))
 
 
-def _sizes_of(given: Any, total: int, axis: int) -> list[int]:
-    """The sizes of chunks, with that of the one that is -1."""
-    if isinstance(given, (list, tuple)):  # of symbols, perhaps
-        rank = 1 + any(isinstance(size, (list, tuple)) for size in given)
+def _sizes_of(parts: Any, total: int, axis: int) -> list[int]:
+    """The sizes of the parts, with -1 replaced by the size that is left."""
+    if isinstance(parts, (list, tuple)):  # may contain symbols
+        rank = 1 + any(isinstance(size, (list, tuple)) for size in parts)
     else:
-        rank = len(given.shape) if isinstance(given, (_core.Tensor, _core.Variable)) else np.ndim(given)
+        rank = len(parts.shape) if isinstance(parts, (_core.Tensor, _core.Variable)) else np.ndim(parts)
     if rank == 0:
         raise ValueError(
-            "Rank-0 tensors are not supported as the num_or_size_splits argument to split. Argument provided: "
-            f"{given}"
+            "split: Rank-0 tensors are not supported as the num_or_size_splits argument to split. Argument provided: "
+            f"{parts}"
         )
     if rank > 1:
-        raise InvalidArgumentError(f"split: size of the split_tensor must be 1-D; got {given}.")
-    sizes = ints_of(given)
+        raise InvalidArgumentError(f"split: size of the split_tensor must be 1-D; got {parts}.")
+    sizes = ints_of(parts)
     if sizes.count(-1) > 1:
         raise InvalidArgumentError(f"split: There can only be one -1 in the input; got sizes {sizes}.")
     for i, size in enumerate(sizes):
@@ -166,7 +166,7 @@ def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unst
     """The slices of `value` along `axis`, without that axis.
 
     Args:
-      num: how many there must be; found from the shape by default.
+      num: the expected number of slices; by default that of the shape.
 
     Raises:
       ValueError: if there is no such axis.
@@ -174,7 +174,7 @@ def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unst
     """
     x = value if isinstance(value, _core.Tensor) else as_tensor(value)
     if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"Argument `axis` = {axis} not in range [{-x.ndim}, {x.ndim})")
+        raise ValueError(f"unstack: Argument `axis` = {axis} not in range [{-x.ndim}, {x.ndim})")
     if num is not None and num != x.shape[axis]:
         raise InvalidArgumentError(
             f"unstack: Input shape axis {axis} must equal {num}, got shape {list(x.shape)}"
@@ -184,5 +184,5 @@ def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unst
 
 @composite("parallel_stack")
 def parallel_stack(values: Any, name: str = "parallel_stack") -> Any:
-    """The tensors `values` along a new first axis: as `stack`, which needs no other form here."""
+    """The tensors `values` stacked along a new first axis; the same as `stack`."""
     return stack(values, 0)

@@ -1,7 +1,7 @@
 """Families of ops that are imported when one of their names is first used: most programs need few of them.
 
-`late_names.py`, which `make stubs` writes, knows the names of each. Nobody has to: `ops.softmax`, `TABLE["softmax"]` and
-`PUBLIC["nn.softmax"]` are there when they are asked for, and whoever goes through a table finds every row in it.
+`late_names.py`, which `make stubs` writes, lists the names of each family. `ops.softmax`, `TABLE["softmax"]` and
+`PUBLIC["nn.softmax"]` import the family on first use; iterating over a table imports all of them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ V = TypeVar("V")
 
 
 @functools.cache
-def _homes(what: str) -> dict[str, str]:
-    """The family of each name: of `ops`, of its rows, or in public."""
-    return {name: family for family, names in FAMILIES.items() for name in names[what].split()}
+def _homes(kind: str) -> dict[str, str]:
+    """The family of each name in `ops`, of each row, or of each public name."""
+    return {name: family for family, names in FAMILIES.items() for name in names[kind].split()}
 
 
 def load(family: str) -> Any:
@@ -29,10 +29,10 @@ def load(family: str) -> Any:
 
 
 def inside(name: str) -> Any:
-    """What `ops.<name>` is: something of a late family, or a family.
+    """The value of `ops.<name>`: a name of a late family, or a family.
 
     Raises:
-      AttributeError: if there is nothing of that name.
+      AttributeError: if no late family has the name.
     """
     home = _homes("ops").get(name)
     if home is None and name in FAMILIES:
@@ -45,13 +45,13 @@ def inside(name: str) -> Any:
 
 
 class Names(dict[str, V], Generic[V]):
-    """A dictionary that holds what was imported so far, and looks as if it held everything."""
+    """A dictionary of what was imported so far, which imports late families on lookup and iteration."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
 
     def __missing__(self, name: str) -> V:
-        home = _homes(self._what).get(name)
+        home = _homes(self._kind).get(name)
         if home is not None:
             load(home)
         if home is None or not dict.__contains__(self, name):
@@ -59,18 +59,18 @@ class Names(dict[str, V], Generic[V]):
         return self[name]
 
     def __contains__(self, name: object) -> bool:
-        return dict.__contains__(self, name) or name in _homes(self._what)
+        return dict.__contains__(self, name) or name in _homes(self._kind)
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default  # noqa: SIM401  this is it
+        return self[name] if name in self else default  # noqa: SIM401  dict.get would not import
 
     def is_late(self, name: str) -> bool:
         """Whether a late family has this name."""
-        return name in _homes(self._what)
+        return name in _homes(self._kind)
 
     def names(self) -> list[str]:
         """All names; nothing is imported."""
-        return list(dict.fromkeys((*dict.keys(self), *_homes(self._what))))
+        return list(dict.fromkeys((*dict.keys(self), *_homes(self._kind))))
 
     def _complete(self) -> None:
         for family in FAMILIES:

@@ -1,4 +1,4 @@
-"""Matrices of a few diagonals: tridiagonal systems and products, triangular systems with a band."""
+"""Banded matrices: tridiagonal systems and products, banded triangular systems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["banded_triangular_solve", "tridiagonal_matmul", "tridiagonal_solve"]
 
 
 def _moved(x, by, axis):
-    """Element i is x[i + by] along an axis counted from the end, and 0 beyond the ends."""
+    """Shifts `x` along `axis`, a negative number: element i is x[i + by], and 0 beyond the ends."""
     n = x.shape[axis]
     if by == 0:
         return x
@@ -38,7 +38,7 @@ def _moved(x, by, axis):
 
 
 def _adjoint_of(diagonals):
-    """The diagonals of the adjoint: what was above is below, one place on."""
+    """The diagonals of the adjoint: those above and below exchanged, and shifted by one."""
     above, main, below = (conjugate(diagonals[..., i, :]) for i in range(3))
     return stack([_moved(below, 1, -1), main, _moved(above, -1, -1)], -2)
 
@@ -75,12 +75,12 @@ tridiagonal_of = opaque(
         (call((2, 3), (3, 1)), "InvalidArgumentError", "Expected 3 diagonals got 2"),
         (call((3, 3), (4, 1)), "InvalidArgumentError", "to be equal, got 3 and 4"),
     ],
-    doc="Solves systems with three diagonals, given as rows, the one above the main one first.",
+    doc="Solves tridiagonal systems; the rows of `diagonals` are the superdiagonal, the main diagonal and the subdiagonal.",
 )  # fmt: skip
 
 
 def _compact(op: str, diagonals: Any, form: str, rhs: Any) -> Any:
-    """The three diagonals as rows of one matrix, whatever form they came in."""
+    """Converts the diagonals, in any `diagonals_format`, to three rows of one matrix."""
     if form == "compact":
         diagonals = as_tensor(diagonals, rhs)
         if len(diagonals.shape) < 2:
@@ -139,11 +139,11 @@ def tridiagonal_solve(
     """Solves tridiagonal systems in linear time.
 
     Args:
-      diagonals: "compact": rows `[..., 3, n]` with the diagonal above (its last place is not used), the main
-        one, and the one below (its first place is not used). "sequence": these three in a list, the side
-        ones with n or n - 1 places. "matrix": the matrices themselves.
-      rhs: one right side, or a matrix with one a column.
-      transpose_rhs, conjugate_rhs: right sides are rows; take their conjugates.
+      diagonals: "compact": rows `[..., 3, n]` with the superdiagonal (its last element is not used), the main
+        diagonal, and the subdiagonal (its first element is not used). "sequence": these three in a list,
+        super- and subdiagonal with n or n - 1 elements. "matrix": the matrices themselves.
+      rhs: one right-hand side, or a matrix with one per column.
+      transpose_rhs, conjugate_rhs: right-hand sides are rows; take their conjugates.
       partial_pivoting: swap rows where that is more accurate.
       perturb_singular: replace a pivot that is 0 with a very small number.
     """
@@ -197,12 +197,12 @@ def tridiagonal_matmul(
     return main * rhs + above * _moved(rhs, 1, -2) + below * _moved(rhs, -1, -2)
 
 
-# ---- triangular with a band ----
+# ---- banded triangular systems ----
 
 
 def _banded_rule(g, bands, rhs, out, lower, adj):
     gb = banded_of(bands, g, lower, not adj)
-    # Row r and column c of the matrix met gb[r] and x[c], or of the adjoint x[r] and gb[c].
+    # The gradient of element (r, c) is -gb[r] * conj(x[c]), or with `adjoint` -x[r] * conj(gb[c]).
     left, right = (out, conjugate(gb)) if adj else (gb, conjugate(out))
     count = bands.shape[-2]
     places = [-d for d in range(count)] if lower else [count - 1 - d for d in range(count)]
@@ -235,7 +235,7 @@ banded_of = opaque(
         (call(inside(0, 0, 2, 3), (3, 1)), "InvalidArgumentError", "Input matrix is not invertible."),
         (call((2, 3), (4, 1)), "InvalidArgumentError", "In[0] mismatch In[1] shape"),
     ],
-    doc="Solves triangular systems with a band, whose diagonals are rows.",
+    doc="Solves banded triangular systems; `bands` has the diagonals as rows.",
 )  # fmt: skip
 
 
@@ -243,18 +243,17 @@ banded_of = opaque(
 def banded_triangular_solve(
     bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Any:
-    """Solves triangular systems with a band of a few diagonals.
+    """Solves banded triangular systems.
 
     Args:
-      bands: the diagonals as rows `[..., count, n]`: of a lower triangle the main one first and the next
-        below it shifted right, the first places unused; of an upper triangle the main one last and those
-        above it shifted left.
-      rhs: matrices of right sides, one a column. Batch dimensions broadcast.
-      lower: which triangle it is.
+      bands: the diagonals as rows `[..., count, n]`. For a lower triangle, the main diagonal first, and those
+        below it right-aligned; for an upper triangle the main diagonal last, and those above it left-aligned.
+      rhs: matrices with one right-hand side per column. Batch dimensions broadcast.
+      lower: whether the matrix is lower triangular.
       adjoint: solve with the conjugate transpose.
     """
     bands, rhs = as_tensors(bands, rhs)
-    if bands.ndim > 1 and bands.shape[-2] > bands.shape[-1] > 0:  # diagonals beyond the corners hold nothing
+    if bands.ndim > 1 and bands.shape[-2] > bands.shape[-1] > 0:  # diagonals outside of the matrix
         n = bands.shape[-1]
         bands = bands[..., :n, :] if lower else bands[..., -n:, :]
     if bands.ndim > 1 and rhs.ndim > 1 and bands.shape[:-2] != rhs.shape[:-2]:

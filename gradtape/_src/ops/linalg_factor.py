@@ -1,4 +1,4 @@
-"""Factors of matrices: Cholesky, LU and QR, and what is computed with them."""
+"""Factorisations: Cholesky, LU and QR, and the functions that use them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lower_half(x):
 
 
 def _cholesky_rule(g, x, out):
-    """After Murray (2016), as a self-adjoint matrix: so TensorFlow has it, too."""
+    """Murray (2016), symmetrised: the gradient is a self-adjoint matrix, as in TensorFlow."""
     y = triangular_solve(out, lower_half(product(out, g, adjoint_a=True)), True, True)
     z = triangular_solve(out, adjoint(y), True, True)
     return 0.5 * (z + adjoint(z))
@@ -97,7 +97,7 @@ def _unit_lower(lu):
 
 
 def _rows(x, places):
-    """The rows of each matrix at `places`."""
+    """The rows of each matrix at the indices `places`."""
     return gather(x, places, axis=len(x.shape) - 2, batch_dims=len(x.shape) - 2)
 
 
@@ -136,7 +136,7 @@ lu_of = opaque(
         (call(at([[1.0, 2.0], [2.0, 4.0]])), "InvalidArgumentError", "Input is not invertible."), _SQUARE, _RANK,
         (call(regular(2, 2), output_idx_type=dtypes.float32), "InvalidArgumentError", "int32 or int64"),
     ],
-    doc="The factors of `input` with its rows permuted, both in one matrix, and the permutation.",
+    doc="The LU factors of `input` with its rows permuted, both in one matrix, and the permutation.",
 )  # fmt: skip
 
 
@@ -152,8 +152,8 @@ def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None)
     """The LU factors of square matrices, with partial pivoting.
 
     Returns:
-      `lu`, the upper triangular factor and below its diagonal the lower one, whose own diagonal is 1;
-      and `p`, the order of the rows: `gather(input, p)` is the product of the factors.
+      `lu`: the upper triangular factor and, below the diagonal, the lower one, whose diagonal is 1;
+      and `p`, the permutation of the rows: `gather(input, p)` is the product of the factors.
     """
     return Lu(*lu_of(input, output_idx_type))
 
@@ -214,7 +214,7 @@ def lu_matrix_inverse(
 
 
 def _thin_rule(gq, gr, q, r):
-    """For at least as many rows as columns (Walter and Lehmann 2018); the diagonal of r is real."""
+    """The gradient for at least as many rows as columns (Walter and Lehmann 2018); the diagonal of r is real."""
     low = band_part(product(r, gr, adjoint_b=True) - product(gq, q, adjoint_a=True), -1, 0)
     middle = low + adjoint(low)
     total = gq + product(q, middle - 0.5 * band_part(middle, 0, 0))
@@ -226,12 +226,12 @@ def _qr_rule(g, x, out, full_matrices):
     rows, columns = x.shape[-2:]
     if full_matrices and rows > columns:
         raise NotImplementedError(
-            "QrGrad not implemented when nrows > ncols and full_matrices is true. Received r.shape="
+            "qr: QrGrad not implemented when nrows > ncols and full_matrices is true. Received r.shape="
             f"{r.shape} with nrows={rows} and ncols={columns}."
         )
     if rows >= columns:
         return _thin_rule(gq, gr, q, r)
-    # The left part of x alone makes q; its right part is q times that of r.
+    # q depends on the left part of x only; the right part of x is q times that of r.
     g_right = gr[..., rows:]
     gq = gq + product(product(q, r[..., rows:]), g_right, adjoint_b=True)
     return concat([_thin_rule(gq, gr[..., :rows], q, r[..., :rows]), product(q, g_right)], -1)
@@ -254,7 +254,7 @@ qr_of = opaque(
         call((3, 0), full_matrices=True),
     ],
     gradient_samples=_QRS, bad=[_RANK],
-    doc="The factors of matrices: one with orthonormal columns, one upper triangular.",
+    doc="The factors `q`, with orthonormal columns, and `r`, upper triangular, of matrices.",
 )  # fmt: skip
 
 
@@ -267,10 +267,10 @@ class Qr(NamedTuple):
 
 @composite("linalg.qr")
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Qr:
-    """Factors `q @ r` of matrices, with orthonormal columns in `q` and `r` upper triangular.
+    """The factorisation `input = q @ r`, where `q` has orthonormal columns and `r` is upper triangular.
 
     Args:
-      full_matrices: make `q` square, with columns that `r` multiplies with zero.
+      full_matrices: make `q` square; the rows of `r` for the added columns are zero.
     """
     x = as_tensor(input)
     if x.dtype is dtypes.float16:

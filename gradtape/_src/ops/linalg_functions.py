@@ -2,7 +2,7 @@
 
 The derivative of a function f at x in direction d is a block of f of a matrix twice as large,
 f([[x, d], [0, x]]) = [[f(x), df], [0, f(x)]] (Mathias 1996). Its adjoint is the same at the adjoint of x,
-so one row, `matrix_function_tangent`, is in the rules of all of them and in its own: they go to every order.
+so the rules of all of them, and its own, use one row, `matrix_function_tangent`. This gives every order.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def _tangent(x, direction, function):
 
 
 def _tangent_wrt_x(g, x, direction, out, function):
-    n, nothing = x.shape[-1], zeros_like(x)
-    twice = _blocks(x, direction, nothing, x)
-    both = matrix_function_tangent(adjoint(twice), _blocks(nothing, g, nothing, nothing), function)
+    n, zero = x.shape[-1], zeros_like(x)
+    twice = _blocks(x, direction, zero, x)
+    both = matrix_function_tangent(adjoint(twice), _blocks(zero, g, zero, zero), function)
     return both[..., :n, :n] + both[..., n:, n:]
 
 
 def _numpy_tangent(x, direction, function):
-    """By eigenvalues: the direction times the divided differences of f (Daleckii and Krein)."""
+    """By eigenvalues: the direction is multiplied with divided differences of f (Daleckii and Krein)."""
     f, slope = {
         "expm": (np.exp, np.exp),
         "sqrtm": (np.sqrt, lambda w: 0.5 / np.sqrt(w)),
@@ -77,7 +77,7 @@ def _rule(function):
 
 
 def _numpy_of(function):
-    """f of matrices that have a full set of eigenvectors."""
+    """f of diagonalisable matrices, by their eigenvalues."""
 
     def apply(x):
         w, v = np.linalg.eig(x)
@@ -112,7 +112,7 @@ sqrtm = opaque(
     samples=[*_ROOTS, call((0, 0)), call(at([[0.0, 1.0], [-1.0, 0.0]]))],
     gradient_samples=[call(regular(3, 3)), call(regular(2, 2, 2)), call(at([[0.0, 1.0], [-1.0, 0.0]]))], bad=_BAD,
     names="linalg.sqrtm matrix_square_root",
-    doc="The principal square root of square matrices; NaN where a real matrix has no real one.",
+    doc="The principal square root of square matrices; NaN for a real matrix without a real square root.",
 )  # fmt: skip
 
 logm = opaque(

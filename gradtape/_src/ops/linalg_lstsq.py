@@ -21,7 +21,7 @@ __all__ = ["lstsq", "pinv"]
 
 
 def _pinv_rule(g, a, rcond, out):
-    """Golub and Pereyra (1973), for matrices whose rank stays."""
+    """Golub and Pereyra (1973); the rank is assumed to be locally constant."""
     gh = adjoint(g)
     first = product(product(out, g, adjoint_a=True), out, adjoint_b=True)
     left = product(gh - product(a, product(out, gh)), product(out, out, adjoint_b=True))
@@ -48,8 +48,8 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
     """The Moore-Penrose pseudo-inverse.
 
     Args:
-      rcond: singular values up to `rcond` times the largest count as 0; one for all matrices or one for
-        each. By default `10 * max(rows, columns) * eps`.
+      rcond: singular values up to `rcond` times the largest count as 0: a number, or one for each matrix.
+        By default `10 * max(rows, columns) * eps`.
     """
     x = as_tensor(a)
     if not (x.dtype.is_floating or x.dtype.is_complex):
@@ -66,12 +66,12 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
 def lstsq(
     matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
 ) -> Any:
-    """The `x` for which `matrix @ x` is nearest to `rhs`; if there are many, the smallest.
+    """The `x` that minimises `norm(matrix @ x - rhs)`; if there are many, the one of least norm.
 
     Args:
-      l2_regularizer: adds this times the squared norm of `x` to what is made small.
-      fast: by Cholesky factors of the normal equations, for matrices of full rank that are well
-        conditioned; otherwise by singular values, without `l2_regularizer`.
+      l2_regularizer: add this times the squared norm of `x` to the squared residual.
+      fast: use Cholesky factors of the normal equations, for well-conditioned matrices of full rank;
+        otherwise singular values, without `l2_regularizer`.
     """
     a, b = as_tensors(matrix, rhs)
     if not fast:

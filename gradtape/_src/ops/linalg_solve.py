@@ -1,7 +1,7 @@
 """Systems of linear equations: solve and its triangular form, inverses, determinants.
 
-Rules are written for batches, and with ops that can be differentiated again. Banded systems live in
-`linalg_banded`, least squares and factorisations in `linalg_factor` and `linalg_spectral`.
+Rules handle batches, and use differentiable ops. Banded systems are in `linalg_banded`, factorisations in
+`linalg_factor` and `linalg_spectral`, least squares in `linalg_lstsq`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["det", "inv", "slogdet", "solve", "triangular_solve"]
 
 """float32 and float64."""
 LINEAR = WIDE | COMPLEX
-"""The types that LAPACK has."""
+"""The types that LAPACK supports."""
 
 
 def product(a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) -> Any:
-    """The product of matrices, as a native op in every case."""
+    """`matmul`, always as the native op."""
     return matmul(conjugate(a) if adjoint_a else a, conjugate(b) if adjoint_b else b, adjoint_a, adjoint_b)
 
 
@@ -38,7 +38,7 @@ def _apply(name: str, operands: list, attrs: tuple) -> Any:
 
 
 def batch_of_solve(name: str) -> Any:
-    """The batching rule of an op `(matrix, rhs)`: right sides for one matrix become more columns."""
+    """The batching rule of an op `(matrix, rhs)`: right-hand sides of one matrix become more columns."""
 
     def rule(size, batched, operands, attrs):
         a, b = operands
@@ -98,8 +98,8 @@ triangular_solve = opaque(
 
 Args:
   matrix: square matrices; the other triangle is not read. Batch dimensions broadcast.
-  rhs: matrices of right sides, one a column.
-  lower: which triangle is read.
+  rhs: matrices with one right-hand side per column.
+  lower: whether the lower triangle is read.
   adjoint: solve with the conjugate transpose.
 """,
 )  # fmt: skip
@@ -138,7 +138,7 @@ solve = opaque(
 
 Args:
   matrix: square matrices `[..., n, n]`.
-  rhs: right sides `[..., n, k]` with the same batch dimensions, one a column.
+  rhs: right-hand sides `[..., n, k]`, one per column, with the same batch dimensions.
   adjoint: solve with the conjugate transpose.
 """,
 )  # fmt: skip
@@ -201,8 +201,8 @@ det = opaque(
 
 
 def _slogdet_rule(g, x, out):
-    """log|det x| moves with the real part of tr(x^-1 dx), the phase of a complex determinant with the
-    imaginary part."""
+    """The derivative of log|det x| is the real part of tr(x^-1 dx); that of the phase of a complex determinant is
+    the imaginary part."""
     g_sign, g_log = g
     if not x.dtype.is_complex:
         return _as_matrix(g_log) * inv(x, True)
@@ -237,5 +237,5 @@ class LogMatrixDeterminant(NamedTuple):
 
 @composite("linalg.slogdet")
 def slogdet(input: Any, name: str | None = None) -> LogMatrixDeterminant:
-    """Sign and logarithm of the absolute value of the determinants: no overflow, however large they are."""
+    """The sign, and the logarithm of the absolute value, of determinants. Large determinants do not overflow."""
     return LogMatrixDeterminant(*slogdet_of(input))

@@ -1,9 +1,9 @@
-"""Singular values and eigenvalues, and what is computed with them.
+"""Singular values and eigenvalues, and the functions that use them.
 
-The gradients of vectors have poles where values coincide; as in TensorFlow such pairs of vectors
-contribute nothing. Vectors of complex matrices are determined up to a phase, and the rules are right for
-functions that do not depend on it. So rows for real and for complex matrices are separate: only the
-former have derivatives that differences of values can confirm.
+The gradients of vectors have poles where values coincide; as in TensorFlow, such pairs of vectors
+contribute nothing. Vectors of complex matrices are determined only up to a phase, and the rules are right for
+functions that do not depend on it. So real and complex matrices have rows of their own: only the derivatives
+for real ones can be checked by finite differences.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _plus(x, y):
 
 
 def _turned(vectors, *partners):
-    """Makes the largest component of each column positive; the same turn for the columns of partners."""
+    """Makes the largest component of each column positive; the columns of `partners` are multiplied by the same factors."""
     size = np.abs(vectors)
     first = np.argmax(size >= 0.99 * size.max(-2, keepdims=True, initial=0), -2) if vectors.shape[-2] else 0
     best = np.take_along_axis(vectors, np.expand_dims(first, -2), -2) if vectors.size else vectors[..., :1, :]
@@ -83,7 +83,7 @@ def _svd_rule(g, x, out, full_matrices):
     k = s.shape[-1]
     if full_matrices and abs(rows - columns) > 1:
         raise NotImplementedError(
-            "svd gradient is not implemented for abs(m - n) > 1 when full_matrices is True. Received: "
+            "svd: svd gradient is not implemented for abs(m - n) > 1 when full_matrices is True. Received: "
             f"m={rows} and n={columns}."
         )
     u1, v1 = (u[..., :k], v[..., :k]) if full_matrices else (u, v)
@@ -98,14 +98,14 @@ def _svd_rule(g, x, out, full_matrices):
         if rows > k:
             part = gu[..., :k] if full_matrices else gu
             beside = product(_columns(part - product(u1, inner), inverse), v1, adjoint_b=True)
-            if full_matrices:  # the last column follows the others
+            if full_matrices:  # the last column is determined by the others
                 turned = product(gu[..., k:], u1, adjoint_a=True)
                 beside = beside - product(u[..., k:], product(_columns(turned, inverse), v1, adjoint_b=True))
     if gv is not None:
         inner = product(v1, gv[..., :k] if full_matrices else gv, adjoint_a=True)
         skew = poles * (inner - adjoint(inner))
         middle = _plus(middle, expand_dims(_like(s, u), -1) * skew)
-        if u.dtype.is_complex:  # Wan and Zhang (2019): u and v turn together
+        if u.dtype.is_complex:  # Wan and Zhang (2019): u and v share their phases
             middle = middle - matrix_diag(_like(imag(matrix_diag_part(inner, 0)) * inverse, u) * 1j, 0)
         if columns > k:
             part = gv[..., :k] if full_matrices else gv
@@ -136,13 +136,13 @@ _SVD: dict[str, Any] = {
 
 svd_real = opaque(
     "svd", WIDE, samples=[*_SVDS, *_MORE_SVDS], gradient_samples=_SVDS, xla="linalg_spectral.svd",
-    doc="Singular values, left and right vectors of real matrices.", **_SVD,
+    doc="Singular values, left and right singular vectors of real matrices.", **_SVD,
 )  # fmt: skip
 svd_complex = opaque(
     "svd_complex", COMPLEX, samples=[call(inside(1, 2, 1, 1)), *_SVDS, *_MORE_SVDS],
     xla="linalg_spectral.svd",
     gradient_samples=[call(at([[2.0]]))],
-    doc="Singular values, left and right vectors of complex matrices.", **_SVD,
+    doc="Singular values, left and right singular vectors of complex matrices.", **_SVD,
 )  # fmt: skip
 
 
@@ -159,7 +159,7 @@ svd_values = opaque(
     "svdvals", LINEAR, "tensor", rule=_values_rule, batch="leading", xla="linalg_spectral.svdvals",
     numpy=lambda x: np.linalg.svd(x, compute_uv=False),
     samples=[call(regular(3, 3)), call(regular(4, 2)), call(regular(2, 2, 4)), call((0, 3)), call((0, 3, 2))],
-    bad=[_RANK], doc="Singular values alone, the largest first.",
+    bad=[_RANK], doc="Singular values, the largest first.",
 )  # fmt: skip
 
 
@@ -167,7 +167,7 @@ svd_values = opaque(
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
     """The singular value decomposition `tensor = u @ diag(s) @ adjoint(v)`.
 
-    The signs of the vectors are such that the largest component of each column of `u` is positive.
+    The signs of the vectors make the largest component of each column of `u` positive.
 
     Args:
       full_matrices: make `u` and `v` square.
@@ -178,14 +178,14 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name:
     """
     x = as_tensor(tensor)
     if not compute_uv:
-        # The gradient needs the vectors: where one may be asked for, everything is computed at once.
+        # The gradient needs the vectors, so both are computed together where a tape may ask for one.
         return _svd_of(x)[0] if _core.is_tracked(x) else svd_values(x)
     return (svd_complex if x.dtype.is_complex else svd_real)(x, full_matrices)
 
 
 @composite("linalg.matrix_rank")
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
-    """How many singular values are larger than `tol`; by default those that rounding cannot explain."""
+    """The number of singular values larger than `tol`, by default `s_max * max(rows, columns) * eps`."""
     x = as_tensor(a)
     if len(x.shape) < 2:
         raise ValueError(f"matrix_rank: Input `a` must have at least 2 dimensions (saw: {len(x.shape)}).")
@@ -202,7 +202,7 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
 
 
 def _lower(x):
-    """The gradient of what is read of a self-adjoint matrix: its lower triangle."""
+    """The gradient with respect to the lower triangle, the part of a self-adjoint matrix that is read."""
     return lower_half(x + adjoint(x))
 
 
@@ -234,12 +234,12 @@ eigh_real = opaque(
     xla="linalg_spectral.eigh",
     edges=[((at([[1.0, 0.0], [0.0, 1.0]]),), ([[1.0, 0.0], [0.0, 1.0]],))],
     bad=[_SQUARE, _RANK, (call(at([[np.nan, 1.0], [1.0, 1.0]])), "InvalidArgumentError", _FAILED)],
-    doc="Eigenvalues and vectors of real symmetric matrices.", **_EIGH,
+    doc="Eigenvalues and eigenvectors of real symmetric matrices.", **_EIGH,
 )  # fmt: skip
 eigh_complex = opaque(
     "eigh_complex", COMPLEX, samples=[*_EIGHS, call((0, 0)), call((0, 2, 2))], gradient_samples=[call((1, 1))],
     xla="linalg_spectral.eigh",
-    bad=[_SQUARE], doc="Eigenvalues and vectors of complex self-adjoint matrices.", **_EIGH,
+    bad=[_SQUARE], doc="Eigenvalues and eigenvectors of complex self-adjoint matrices.", **_EIGH,
 )  # fmt: skip
 
 
@@ -264,7 +264,7 @@ eigh_values = opaque(
 def eigh(tensor: Any, name: str | None = None) -> tuple:
     """Eigenvalues, the smallest first, and eigenvectors (columns) of self-adjoint matrices.
 
-    Only the lower triangle is read; so gradients are zero above the diagonal. The largest component of
+    Only the lower triangle is read, so gradients are zero above the diagonal. The largest component of
     each vector is positive. As in TensorFlow the eigenvalues of a complex matrix are complex numbers.
     """
     x = as_tensor(tensor)
@@ -282,7 +282,7 @@ def eigvalsh(tensor: Any, name: str | None = None) -> Any:
 
 
 def _rounding_of_eigenvalues(alpha, beta):
-    """How far rounding may move an eigenvalue of a tridiagonal matrix: 2.1 n eps |T| with Gershgorin's bound."""
+    """A bound of the rounding error of eigenvalues of a tridiagonal matrix: 2.1 n eps |T|, |T| by Gershgorin's bound."""
     sides = abs_(beta)
     width = [0, 0] * (len(sides.shape) - 1)
     rows = padded(sides, 0, [*width, 0, 1]) + padded(sides, 0, [*width, 1, 0])
@@ -303,12 +303,12 @@ def eigh_tridiagonal(
     """Eigenvalues (and vectors) of self-adjoint tridiagonal matrices.
 
     Args:
-      alpha: the main diagonal; of complex numbers the real part.
-      beta: the diagonal above it; the one below has the conjugates.
-      eigvals_only: False for the vectors, too.
-      select: "a" for all; "i" for those with the numbers from `select_range[0]` to `select_range[1]`; "v"
-        for those from `select_range[0]` to `select_range[1]`, both a little widened by what rounding does to an
-        eigenvalue, as in TensorFlow.
+      alpha: the main diagonal; only the real part is used.
+      beta: the superdiagonal; the subdiagonal is its conjugate.
+      eigvals_only: False to return the eigenvectors, too.
+      select: "a" for all eigenvalues; "i" for those with an index in `select_range`, both ends included; "v"
+        for those with a value in it. As in TensorFlow, that interval is widened by a bound of the rounding
+        error.
     """
     alpha, beta = as_tensor(alpha), as_tensor(beta)
     if alpha.dtype is not beta.dtype:
@@ -327,7 +327,9 @@ def eigh_tridiagonal(
     if select == "i":
         first, last = ints_of(select_range)
         if first > last:
-            raise InvalidArgumentError(f"Got empty index range in select_range. {first} > {last}")
+            raise InvalidArgumentError(
+                f"eigh_tridiagonal: Got empty index range in select_range. {first} > {last}"
+            )
         if not 0 <= first <= last < alpha.shape[-1]:
             raise ValueError(
                 f"eigh_tridiagonal: select_range {select_range!r} is not inside [0, {alpha.shape[-1]})."
@@ -337,7 +339,9 @@ def eigh_tridiagonal(
     elif select == "v":
         low, high = (as_tensor(v, values) for v in select_range)
         if not low < high:
-            raise InvalidArgumentError(f"Got empty interval in select_range. {float(low)} >= {float(high)}")
+            raise InvalidArgumentError(
+                f"eigh_tridiagonal: Got empty interval in select_range. {float(low)} >= {float(high)}"
+            )
         slack = _rounding_of_eigenvalues(stop_gradient(alpha), stop_gradient(beta))
         chosen = (values >= low - slack) & (values <= high + slack)
         values = boolean_mask(values, chosen)
@@ -349,7 +353,7 @@ def eigh_tridiagonal(
 
 
 def _eig_rule(g, x, out):
-    """For vectors of length 1: what would make them longer is taken out."""
+    """The gradient for vectors of length 1: the component along the vector is removed."""
     (gw, gv), (w, v) = g, out
     inner = None if gw is None else matrix_diag(gw, 0)
     if gv is not None:
@@ -368,7 +372,7 @@ def _numpy_eig(x):
     return w.astype(kind), (_turned(v)[0] if x.size else v).astype(kind)
 
 
-# With real eigenvalues: a vector that has a phase has no derivative that differences confirm.
+# With real eigenvalues: derivatives of complex vectors, which have a phase, cannot be checked by differences.
 _EIGS = [call(regular(3, 3)), call(at([[[1.0, 2.0], [0.5, 3.0]], [[2.0, -1.0], [1.0, 5.0]]])), call((1, 1))]
 _EIG: dict[str, Any] = {
     "args": "tensor", "many": True, "gaps": True, "rule": _eig_rule, "numpy": _numpy_eig,
@@ -377,16 +381,16 @@ _EIG: dict[str, Any] = {
 
 eig_real = opaque(
     "eig", WIDE, samples=[*_EIGS, call((0, 0)), call(at([[0.0, 1.0], [-1.0, 0.5]]))],
-    gradient_samples=_EIGS, bad=[_SQUARE, _RANK], doc="Eigenvalues and vectors of real matrices.", **_EIG,
+    gradient_samples=_EIGS, bad=[_SQUARE, _RANK], doc="Eigenvalues and eigenvectors of real matrices.", **_EIG,
 )  # fmt: skip
 eig_complex = opaque(
     "eig_complex", COMPLEX, samples=[*_EIGS, call((0, 0)), call((0, 2, 2))], gradient_samples=[call((1, 1))],
-    bad=[_SQUARE], doc="Eigenvalues and vectors of complex matrices.", **_EIG,
+    bad=[_SQUARE], doc="Eigenvalues and eigenvectors of complex matrices.", **_EIG,
 )  # fmt: skip
 
 
 def _eigvals_rule(g, x, out):
-    """The vectors come with values of their own, which may be in another order where real parts tie."""
+    """The rule computes values and vectors together: where real parts tie, the order of `out` may be another."""
     w, v = (eig_complex if x.dtype.is_complex else eig_real)(x)
     same = argmin(abs_(expand_dims(out, -2) - expand_dims(w, -1)), -1)
     g = take_along(g, same, len(g.shape) - 1)
@@ -404,7 +408,7 @@ eig_values = opaque(
 def eig(tensor: Any, name: str | None = None) -> tuple:
     """Eigenvalues and eigenvectors (columns, of length 1) of general matrices, always complex.
 
-    Eigenvalues are in the order of their real parts.
+    Eigenvalues are sorted by their real parts.
     """
     x = as_tensor(tensor)
     return (eig_complex if x.dtype.is_complex else eig_real)(x)

@@ -1,4 +1,4 @@
-"""Losses of `tf.nn`: cross-entropies, Poisson and squared losses, and how they are averaged over a batch."""
+"""The losses of `tf.nn`: cross-entropies, Poisson and squared losses, and their average over a batch."""
 
 from __future__ import annotations
 
@@ -41,9 +41,11 @@ def _tensors(first, second):
     return x, convert_to_tensor(second, dtype_hint=x.dtype)
 
 
-def _want_same_shape(a, x, b, y):
+def _want_same_shape(op, a, x, b, y):
     if tuple(x.shape) != tuple(y.shape):
-        raise ValueError(f"`{a}` and `{b}` must have the same shape, received ({x.shape} vs {y.shape}).")
+        raise ValueError(
+            f"{op}: `{a}` and `{b}` must have the same shape, received ({x.shape} vs {y.shape})."
+        )
 
 
 @composite("nn.sigmoid_cross_entropy_with_logits")
@@ -53,28 +55,28 @@ def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
     Differentiable with respect to both: the gradient with respect to the labels is `-logits`.
 
     Raises:
-      ValueError: if one is missing or the shapes differ.
+      ValueError: if an argument is missing or the shapes differ.
     """
     if labels is None or logits is None:
         raise ValueError(
-            "Both `labels` and `logits` must be provided for sigmoid_cross_entropy_with_logits. "
-            f"Received: labels={labels} and logits={logits}"
+            "sigmoid_cross_entropy_with_logits: Both `labels` and `logits` must be provided. Received: "
+            f"labels={labels} and logits={logits}"
         )
     x = logits if isinstance(logits, _core.Tensor) else _tensors(logits, labels)[0]
     z = labels if isinstance(labels, _core.Tensor) else _tensors(x, labels)[1]
     if x.ndim != z.ndim or x._numel != z._numel:
-        _want_same_shape("logits", x, "labels", z)
+        _want_same_shape("sigmoid_cross_entropy_with_logits", "logits", x, "labels", z)
     out = sigmoid_xent(x, z)
     if out._numel != x._numel:  # [2, 1] and [1, 2]
-        _want_same_shape("logits", x, "labels", z)
+        _want_same_shape("sigmoid_cross_entropy_with_logits", "logits", x, "labels", z)
     return out
 
 
 @composite("nn.weighted_cross_entropy_with_logits")
 def weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None):
-    """As `sigmoid_cross_entropy_with_logits`, with the positive examples weighted by `pos_weight`."""
+    """As `sigmoid_cross_entropy_with_logits`, with the loss of positive labels multiplied by `pos_weight`."""
     x, z = _tensors(logits, labels)
-    _want_same_shape("logits", x, "labels", z)
+    _want_same_shape("sigmoid_cross_entropy_with_logits", "logits", x, "labels", z)
     weight = 1 + (pos_weight - 1) * z
     return (1 - z) * x + weight * softplus(-x)
 
@@ -87,13 +89,13 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
     1, as in TensorFlow.
 
     Returns:
-      A tensor without that axis.
+      A tensor without the axis `axis`.
     """
     if axis == -1 and type(logits) is type(labels) is _core.Tensor and logits.dtype is labels.dtype:
         try:
             return softmax_xent(logits, labels)[0]
         except errors.InvalidArgumentError:
-            pass  # what does not fit as it is may still broadcast
+            pass  # the shapes may still broadcast
     x = convert_to_tensor(logits)
     z = convert_to_tensor(labels, dtype_hint=x.dtype)
     if z.dtype is not x.dtype:
@@ -129,7 +131,7 @@ def _broadcast_labels(x, z):
 
 @composite("nn.sparse_softmax_cross_entropy_with_logits")
 def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
-    """The cross-entropy of `softmax(logits)` with class numbers `labels`, over the last axis.
+    """The cross-entropy of `softmax(logits)` with class indices `labels`, over the last axis.
 
     Args:
       labels: integers of the shape of `logits` without its last axis, each in [0, classes).
@@ -147,19 +149,20 @@ def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
 
 
 def _check_sparse(logits, labels):
-    """Says in TensorFlow's words what is wrong with the shapes, if anything is."""
+    """Raises TensorFlow's error if the shapes do not match."""
+    op = "sparse_softmax_cross_entropy_with_logits"
     x = convert_to_tensor(logits)
     z = convert_to_tensor(labels)
     if x.ndim == 0:
-        raise ValueError(f"`logits` cannot be a scalar. Received logits={logits}")
+        raise ValueError(f"{op}: `logits` cannot be a scalar. Received logits={logits}")
     if z.ndim != x.ndim - 1:
         raise ValueError(
-            f"`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: labels.shape={z.shape} of "
+            f"{op}: `labels.shape.rank` must equal `logits.shape.rank - 1`. Received: labels.shape={z.shape} of "
             f"rank {z.ndim} and logits.shape={x.shape} of rank {x.ndim}"
         )
     if z.shape != x.shape[:-1]:
         raise ValueError(
-            "`labels.shape` must equal `logits.shape` except for the last dimension. Received: "
+            f"{op}: `labels.shape` must equal `logits.shape` except for the last dimension. Received: "
             f"labels.shape={z.shape} and logits.shape={x.shape}"
         )
 
@@ -174,7 +177,7 @@ def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
       compute_full_loss: add Stirling's approximation of log(z!), for z > 1.
     """
     c, z = _tensors(log_input, targets)
-    _want_same_shape("log_input", c, "targets", z)
+    _want_same_shape("log_poisson_loss", "log_input", c, "targets", z)
     loss = exp(c) - z * c
     if not compute_full_loss:
         return loss
@@ -185,15 +188,15 @@ def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
 
 @composite("nn.compute_average_loss")
 def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None):
-    """The sum of the losses of a batch divided by its size; in a replica, its share in that of all replicas.
+    """The sum of the losses of a batch divided by its size; in a replica, by the size of the global batch.
 
     Args:
       per_example_loss: a tensor of at least one axis.
-      sample_weight: factors of the losses.
+      sample_weight: factors that the losses are multiplied with.
       global_batch_size: the number to divide by; by default the length of the first axis, times the number of replicas.
 
     Raises:
-      RuntimeError: between the replicas of a strategy.
+      RuntimeError: in the cross-replica context of a strategy.
     """
     count = _replicas("compute_average_loss")
     losses = convert_to_tensor(per_example_loss)
@@ -201,8 +204,8 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
         losses = cast(losses, "float64")
     if losses.ndim == 0:
         raise ValueError(
-            "Invalid value passed for `per_example_loss`. Expected a tensor with at least rank 1. Received "
-            f"per_example_loss={per_example_loss} with rank 0"
+            "compute_average_loss: Invalid value passed for `per_example_loss`. Expected a tensor with "
+            f"at least rank 1. Received per_example_loss={per_example_loss} with rank 0"
         )
     if sample_weight is not None:
         weight = cast(convert_to_tensor(sample_weight, dtype_hint=losses.dtype), losses.dtype)
@@ -213,19 +216,21 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
     if isinstance(size, (_core.Tensor, _core.Variable)):
         size = cast(size, losses.dtype)
     elif isinstance(size, bool) or not isinstance(size, numbers.Integral):
-        raise TypeError(f"Invalid value passed for `global_batch_size`; expected an integer; got {size!r}.")
+        raise TypeError(
+            f"compute_average_loss: Invalid value passed for `global_batch_size`; expected an integer; got {size!r}."
+        )
     elif size < 0:
         raise ValueError(f"compute_average_loss: `global_batch_size` must be non-negative; got {size}.")
-    # An empty batch has no loss, rather than a NaN.
+    # The loss of an empty batch is 0, not NaN.
     return divide_no_nan(reduce_sum(losses), size)
 
 
 @composite("nn.scale_regularization_loss")
 def scale_regularization_loss(regularization_loss):
-    """The sum of a regularisation loss; in a replica, its share, so that the sum over replicas is the loss.
+    """The sum of a regularisation loss; in a replica, divided by the number of replicas, over which losses are summed.
 
     Raises:
-      RuntimeError: between the replicas of a strategy.
+      RuntimeError: in the cross-replica context of a strategy.
     """
     count = _replicas("scale_regularization_loss")
     total = reduce_sum(regularization_loss)
@@ -233,21 +238,22 @@ def scale_regularization_loss(regularization_loss):
 
 
 def _replicas(function):
-    """The number of replicas that a loss is shared by."""
-    now = replicas.place.now()
-    if now is None:
+    """The number of replicas that share a loss."""
+    place = replicas.place.now()
+    if place is None:
         return 1
-    strategy, context = now
+    strategy, context = place
     if context is None:
         raise RuntimeError(
-            f"You are calling `{function}` in cross replica context, while it was expected to be called in replica context."
+            f"{function}: You are calling `{function}` in cross replica context, while it was expected to be called "
+            "in replica context."
         )
     return strategy.num_replicas_in_sync
 
 
 @composite("nn.l2_loss")
 def l2_loss(t, name=None):
-    """Half the sum of the squares of all elements."""
+    """`sum(t²) / 2` over all elements."""
     t = convert_to_tensor(t)
     if not t.dtype.is_floating:
         raise errors.InvalidArgumentError(f"l2_loss: expected floats; got t: {t.dtype.name}{list(t.shape)}.")

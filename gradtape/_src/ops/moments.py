@@ -1,4 +1,4 @@
-"""Means and variances: `moments` is native, one pass over memory; its relatives are composites."""
+"""Means and variances. `moments` is native, one pass over memory; the other functions are composites."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["moments", "moments_op", "normalize_moments", "sufficient_statistics"
 
 
 def in_float(x):
-    """16-bit floats are counted and squared in float32."""
+    """16-bit floats as float32, in which sums and squares are computed."""
     return casting.cast(x, dtypes.float32) if x.dtype in (dtypes.float16, dtypes.bfloat16) else x
 
 
@@ -28,13 +28,13 @@ def as_type(x, dtype):
 
 
 def _keepdims(y, x, axes):
-    """A result of a reduction of `x` in a shape that broadcasts with `x`."""
+    """Reshapes a reduction of `x` so that it broadcasts with `x`."""
     shape = [1 if i in axes else d for i, d in enumerate(x.shape)]
     return y if list(y.shape) == shape else movement.reshape(y, shape)
 
 
 def sum_of(*terms):
-    """The sum of those that are not None."""
+    """The sum of the terms that are not None."""
     some = [t for t in terms if t is not None]
     return None if not some else some[0] if len(some) == 1 else some[0] + sum_of(*some[1:])
 
@@ -80,7 +80,7 @@ def moments(x, axes, shift=None, keepdims=False, name=None):
 
 
 def _plain_moments(x, axes, keepdims):
-    """Of integers and complex numbers, as TensorFlow computes them."""
+    """The moments of integers and complex numbers, computed as TensorFlow does."""
     mean = reduce_mean(x, axes, True)
     variance = reduce_mean(squared_difference(x, mean), axes, keepdims)
     return (mean if keepdims else movement.reshape(mean, variance.shape)), variance
@@ -88,11 +88,11 @@ def _plain_moments(x, axes, keepdims):
 
 @composite("nn.weighted_moments")
 def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None):
-    """The mean and the variance of `x` over `axes`, each element counted as often as its weight says."""
+    """The weighted mean and variance of `x` over `axes`."""
     x = as_tensor(x)
     y = in_float(x)
     weights = as_type(as_tensor(frequency_weights, y), y.dtype)
-    # Weights that broadcast count once for each element they stand for.
+    # A weight that broadcasts counts once per element that it applies to.
     weights = movement.broadcast_to(weights, (y * weights).shape)
     total = reduce_sum(weights, axes, True)
     mean = reduce_sum(y * weights, axes, True) / total
@@ -105,7 +105,7 @@ def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None):
 
 @composite("nn.sufficient_statistics")
 def sufficient_statistics(x, axes, shift=None, keepdims=False, name=None):
-    """Number of elements, sum and sum of squares over `axes`, of `x - shift`; and `shift` itself."""
+    """The number of elements, and the sum and the sum of squares of `x - shift`, over `axes`; and `shift`."""
     x = as_tensor(x)
     count = math.prod(x.shape[a] for a in np.atleast_1d(np.asarray(axes)).tolist())
     if shift is not None:
@@ -117,7 +117,7 @@ def sufficient_statistics(x, axes, shift=None, keepdims=False, name=None):
 
 @composite("nn.normalize_moments")
 def normalize_moments(counts, mean_ss, variance_ss, shift, name=None):
-    """Mean and variance from the result of `sufficient_statistics`."""
+    """The mean and the variance from the results of `sufficient_statistics`."""
     inverse = reciprocal(counts)
     shifted = mean_ss * inverse
     mean = shifted if shift is None else shifted + shift

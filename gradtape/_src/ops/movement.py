@@ -1,7 +1,7 @@
 """Ops that move elements: reshape, transpose, broadcast, tile, repeat, pad, roll, and identity.
 
-Their rules read shapes only, so that a tape keeps none of their operands alive. Diagonals live
-in `diagonals`, parts of tensors in `slicing`.
+Their rules read shapes only, so a tape keeps none of their operands alive. Diagonals are in
+`diagonals`, slices in `slicing`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ identity = movement(
     "identity", ALL, "input", transpose=lambda g, x, out: g, alias=True, simplify=rewriting.identity,
     xla="jnp.asarray",
     numpy=lambda x: x, samples=[call(()), call((2, 3)), call((0, 3))], names="identity",
-    doc="The same values as a new tensor; of a variable, its present value.",
+    doc="A tensor with the values of `input`; for a variable, its current value.",
 )  # fmt: skip
 
 stop_gradient = opaque(
     "stop_gradient", ALL, "input", rule=None, native="identity", xla="lax.stop_gradient",
     batch="leading",
     numpy=lambda x: x, samples=[call(()), call((2, 3))], names="stop_gradient",
-    doc="The same values, as a constant to every tape.",
+    doc="The values of `input`, treated as constant: no gradient passes through.",
 )  # fmt: skip
 
 reshape = movement(
@@ -71,7 +71,7 @@ expand_dims = movement(
         (call((2, 3), axis=3), "InvalidArgumentError", "out of range"),
         (call((2,), axis=None), "ValueError", "integer"),
     ],
-    names="expand_dims", doc="`input` with a dimension of size 1 put in at `axis`.",
+    names="expand_dims", doc="`input` with a dimension of size 1 inserted at `axis`.",
 )  # fmt: skip
 
 
@@ -137,7 +137,7 @@ transpose = movement(
         (call((2, 3), perm=[0, 0]), "InvalidArgumentError", "twice"),
         (call((2, 3), perm=[0, 2]), "InvalidArgumentError", "out of range"),
     ],
-    names="transpose", doc="`a` with its axes in the order `perm`, by default turned round; `conjugate` "
+    names="transpose", doc="`a` with its axes in the order `perm`, by default reversed; `conjugate` "
         "also conjugates.",
 )  # fmt: skip
 
@@ -153,7 +153,7 @@ reverse = movement(
         (call((2, 3), axis=[2]), "InvalidArgumentError", "out of range"),
         (call((2, 3), axis=[0, 0]), "InvalidArgumentError", "duplicate"),
     ],
-    names="reverse", doc="`tensor` with the order of the elements along each `axis` turned round.",
+    names="reverse", doc="`tensor` with the elements along each `axis` reversed.",
 )  # fmt: skip
 
 rolled = movement(
@@ -173,21 +173,21 @@ rolled = movement(
             "shift and axis must have the same size",
         ),
     ],
-    doc="`input` with its elements moved by `shift` places along `axis`; those that leave come in at the "
+    doc="`input` with its elements shifted by `shift` along `axis`; those shifted out re-enter at the "
         "other end.",
 )  # fmt: skip
 
 
 @composite("roll")
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
-    """`input` moved by `shift` places along `axis`; elements that leave come in at the other end."""
+    """`input` with its elements shifted by `shift` along `axis`; those shifted out re-enter at the other end."""
     x = as_tensor(input)
     return rolled(x, ints_of(shift), [axis_of("roll", a, x.ndim) for a in ints_of(axis)])
 
 
 @composite("linalg.matrix_transpose")
 def matrix_transpose(a: Any, name: str | None = None, conjugate: bool = False) -> Any:
-    """`a` with its last two axes exchanged, and conjugated if asked.
+    """`a` with its last two axes exchanged; with `conjugate`, the conjugate transpose.
 
     Raises:
       ValueError: if `a` has fewer than two dimensions.
@@ -196,14 +196,14 @@ def matrix_transpose(a: Any, name: str | None = None, conjugate: bool = False) -
     rank = a.ndim
     if rank < 2:
         raise ValueError(
-            f"Argument `a` should be a (batch) matrix with rank >= 2. Received `a` of shape {a.shape}."
+            f"matrix_transpose: Argument `a` should be a (batch) matrix with rank >= 2. Received `a` of shape {a.shape}."
         )
     return transpose(a, [*range(rank - 2), rank - 1, rank - 2], conjugate)
 
 
 @composite("linalg.adjoint")
 def adjoint(matrix: Any, name: str | None = None) -> Any:
-    """The conjugate transpose of the last two axes."""
+    """`a` with its last two axes exchanged, conjugated."""
     return matrix_transpose(matrix, conjugate=True)
 
 
@@ -272,21 +272,21 @@ repeated = movement(
         (call((2,), repeats=-1, axis=0), "InvalidArgumentError", "non-negative"),
         (call((2,), repeats=1, axis=1), "InvalidArgumentError", "out of range"),
     ],
-    doc="`input` with each element along `axis` `repeats` times in a row.",
+    doc="`input` with each element along `axis` repeated `repeats` times.",
 )  # fmt: skip
 
 
 @composite("repeat")
 def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Any:
-    """`input` with each element along `axis` repeated; without an axis, of the flattened tensor.
+    """`input` with each element along `axis` repeated; without an axis, the flattened tensor.
 
     Args:
-      repeats: how often, one number for all or one for each element.
+      repeats: the number of repetitions, one for all elements or one for each.
     """
     x, times = as_tensor(input), array_of(repeats)
     if times.dtype.kind not in "iu" and times.size:
         raise TypeError(
-            f"Argument `tensor` (name: repeats) must be of type integer. Received `tensor` = {repeats}"
+            f"repeat: Argument `tensor` (name: repeats) must be of type integer. Received `tensor` = {repeats}"
         )
     if axis is None:
         x, axis = reshape(x, [-1]), 0
@@ -301,13 +301,13 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         )
     if times.min() < 0:
         raise InvalidArgumentError("repeat: repeats must be non-negative.")
-    # Over no batch axes: the gradient of `gather` itself would be an IndexedSlices.
+    # With batch_dims=0: the gradient of `gather` itself would be an IndexedSlices.
     return indexed.gather_batched(x, np.repeat(np.arange(times.size), times), axis, 0)
 
 
 @composite("meshgrid")
 def meshgrid(*args: Any, **kwargs: Any) -> list:
-    """Coordinates of a grid from the vectors of its axes, one tensor for each.
+    """The coordinates of the points of a grid: one tensor for each of the vectors `args`.
 
     Args:
       indexing: "xy" (the first vector runs along the second axis) or "ij".
@@ -315,9 +315,11 @@ def meshgrid(*args: Any, **kwargs: Any) -> list:
     indexing = kwargs.pop("indexing", "xy")
     kwargs.pop("name", None)
     if kwargs:
-        raise TypeError(f"'{next(iter(kwargs))}' is an invalid keyword argument for this function")
+        raise TypeError(f"meshgrid: '{next(iter(kwargs))}' is an invalid keyword argument for this function")
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'")
+        raise ValueError(
+            f"meshgrid: Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'"
+        )
     vectors = [reshape(x, [-1]) for x in args]
     count = len(vectors)
     places = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else list(range(count))
@@ -358,7 +360,7 @@ padded = movement(
         (call((2,), (), paddings=[1, -1]), "InvalidArgumentError", "Paddings must be non-negative: 1 -1"),
         (call((2,), (2,), paddings=[1, 1]), "InvalidArgumentError", "must be a scalar"),
     ],
-    doc="`tensor` with a border of `constant_values`; `paddings` is the width before and after, axis by "
+    doc="`tensor` with a border of `constant_values`; `paddings` has the width before and after, axis by "
         "axis.",
 )  # fmt: skip
 
@@ -394,7 +396,7 @@ mirror_pad = movement(
         (call((2,), paddings=[3, 1], mode=1), "InvalidArgumentError", "no greater than the dimension size"),
         (call((2,), paddings=[1, -1], mode=1), "InvalidArgumentError", "non-negative"),
     ],
-    doc="`tensor` with a border of its own elements turned round; mode 0 leaves the edge out, mode 1 "
+    doc="`tensor` with a border of its mirrored elements; mode 0 leaves the edge out, mode 1 "
         "repeats it.",
 )  # fmt: skip
 
@@ -408,7 +410,7 @@ mirror_unpad = movement(
         call((6,), paddings=[2, 1], mode=0), call((7,), paddings=[3, 1], mode=1),
         call((4, 5), paddings=[1, 1, 2, 0], mode=0),
     ],
-    doc="The transpose of mirror_pad: the border is added to the elements it came from.",
+    doc="The transpose of mirror_pad: the border is added to the elements that it was copied from.",
 )  # fmt: skip
 
 
@@ -424,7 +426,7 @@ def pad(
 
     Raises:
       ValueError: if the mode is unknown.
-      InvalidArgumentError: if the paddings do not fit the tensor.
+      InvalidArgumentError: if the paddings do not match the shape of the tensor.
     """
     x = as_tensor(tensor)
     if not isinstance(paddings, (list, tuple)):
@@ -437,14 +439,12 @@ def pad(
         ) from None
     mode = mode.upper()
     if mode == "CONSTANT":
-        if (
-            isinstance(constant_values, int) and constant_values == 0
-        ):  # the default: what every type has for nothing
+        if isinstance(constant_values, int) and constant_values == 0:  # the default: the zero of each type
             constant_values = {string: "", boolean: False}.get(x.dtype, 0)
         return padded(x, constant_values, widths)
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise ValueError(
-            f'Value of argument `mode` expected to be one of "CONSTANT", "REFLECT", or "SYMMETRIC". '
+            f'pad: Value of argument `mode` expected to be one of "CONSTANT", "REFLECT", or "SYMMETRIC". '
             f"Received `mode` = {mode}"
         )
     return mirror_pad(x, widths, int(mode == "SYMMETRIC"))

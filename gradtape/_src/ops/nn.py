@@ -1,4 +1,4 @@
-"""Dropout, biases, activations of several tensors and other functions of neural networks (`tf.nn`)."""
+"""Functions of `tf.nn`: l2_normalize, dropout, bias_add, log_sigmoid, crelu."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["bias_add", "crelu", "dropout", "l2_normalize", "log_sigmoid"]
 
 @composite("nn.l2_normalize math.l2_normalize linalg.l2_normalize")
 def l2_normalize(x, axis=None, epsilon=1e-12, name=None, dim=None):
-    """`x / sqrt(max(Σ x², epsilon))` over `axis`: vectors of length 1, and 0 where `x` is 0."""
+    """`x / sqrt(max(Σ x², epsilon))` over `axis`: `x` scaled to L2 norm 1, and 0 where `x` is 0."""
     x = convert_to_tensor(x)
     axis = dim if axis is None else axis
     if x.dtype.is_complex:
@@ -43,7 +43,7 @@ def _np_dropout(x, state, rate):
 
 
 def _batched_dropout(size, batched, operands, attrs):
-    """All rows lose the same elements."""
+    """The batching rule: every element of the batch loses the same elements."""
     x, state = operands
     return None if batched[1] else x * dropout_op(ones(x.shape[1:], x.dtype), state, *attrs)
 
@@ -65,15 +65,15 @@ dropout_op = opaque(
 
 @composite("nn.dropout")
 def dropout(x, rate, noise_shape=None, seed=None, name=None):
-    """`x` with a share `rate` of its elements set to 0 and the others scaled up by `1 / (1 - rate)`.
+    """Sets elements of `x` to 0 with probability `rate`, and scales the others by `1 / (1 - rate)`.
 
     Args:
-      rate: the probability of an element to be dropped, in [0, 1).
-      noise_shape: the shape of the random choices, which broadcast to `x`; None: that of `x`.
+      rate: the probability that an element is dropped, in [0, 1).
+      noise_shape: the shape of the random choices, which broadcasts to that of `x`; by default the shape of `x`.
       seed: the op seed, see `tf.random.set_seed`.
 
     Raises:
-      ValueError: for another rate, or if `x` is not floating.
+      ValueError: if `rate` is not in [0, 1), or `x` is not floating point.
     """
     x = as_tensor(x)
     rate = _checked_rate(x, rate)
@@ -89,7 +89,7 @@ def dropout(x, rate, noise_shape=None, seed=None, name=None):
 
 @composite("nn.experimental.stateless_dropout")
 def stateless_dropout(x, rate, seed, rng_alg=None, noise_shape=None, name=None):
-    """As `dropout`, with the numbers of `tf.random.stateless_uniform(seed=seed)`."""
+    """As `dropout`, with random numbers from `tf.random.stateless_uniform(seed=seed)`."""
 
     def sample(shape, dtype):
         return stateless_uniform(shape, seed, dtype=dtype)
@@ -99,7 +99,7 @@ def stateless_dropout(x, rate, seed, rng_alg=None, noise_shape=None, name=None):
 
 @composite("nn.experimental.general_dropout")
 def general_dropout(x, rate, uniform_sampler, noise_shape=None, name=None):
-    """As `dropout`, with the uniform numbers of `uniform_sampler(shape=..., dtype=...)`."""
+    """As `dropout`, with random numbers from `uniform_sampler(shape=..., dtype=...)`."""
     x = as_tensor(x)
     rate = _checked_rate(x, rate)
     if isinstance(rate, float) and rate == 0:
@@ -109,22 +109,23 @@ def general_dropout(x, rate, uniform_sampler, noise_shape=None, name=None):
 
 
 def _checked_rate(x, rate):
-    """The rate as a float, or the tensor it is."""
+    """`rate` as a float, or as a tensor if it is one."""
     if isinstance(rate, numbers.Real) and not isinstance(rate, _core.Tensor):
         if not 0 <= rate < 1:
             raise ValueError(
-                f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
+                f"dropout: `rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
             )
         rate = float(rate)
     elif not isinstance(rate, (_core.Tensor, _core.Variable)):
-        raise ValueError(f"`rate` must be a scalar or scalar tensor. Received: rate={rate}")
+        raise ValueError(f"dropout: `rate` must be a scalar or scalar tensor. Received: rate={rate}")
     elif rate.dtype is not x.dtype and x.dtype.is_floating:
         raise ValueError(
-            f"`x.dtype` must be compatible with `rate.dtype`. Received: x.dtype={x.dtype} and rate.dtype={rate.dtype}"
+            f"dropout: `x.dtype` must be compatible with `rate.dtype`. Received: x.dtype={x.dtype} "
+            f"and rate.dtype={rate.dtype}"
         )
     if not x.dtype.is_floating:
         raise ValueError(
-            f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype}"
+            f"dropout: `x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype}"
         )
     return rate
 
@@ -135,19 +136,19 @@ def _dropped(x, rate, noise):
 
 
 def _noise_shape(x, noise_shape):
-    given = list(noise_shape)
-    if len(given) == x.ndim:
-        given = [size if d is None else int(d) for d, size in zip(given, x.shape, strict=True)]
-    return given
+    sizes = list(noise_shape)
+    if len(sizes) == x.ndim:
+        sizes = [size if d is None else int(d) for d, size in zip(sizes, x.shape, strict=True)]
+    return sizes
 
 
 @composite("nn.bias_add")
 def bias_add(value, bias, data_format=None, name=None):
-    """`value + bias` with a bias for each channel: the last axis, or axis 1 for data_format "NC...".
+    """`value + bias`, with one bias per channel. Channels are the last axis, or axis 1 for data_format "NC...".
 
     Raises:
-      ValueError: for another data_format.
-      InvalidArgumentError: if there are not as many biases as channels.
+      ValueError: if `data_format` is neither "N...C" nor "NC...".
+      InvalidArgumentError: if the number of biases is not that of channels.
     """
     x = convert_to_tensor(value)
     b = convert_to_tensor(bias, dtype_hint=x.dtype)
@@ -158,15 +159,15 @@ def bias_add(value, bias, data_format=None, name=None):
         and not (data_format.startswith("N") and data_format.endswith("C"))
     ):
         raise ValueError(
-            f"`data_format` must be of the form `N...C` or `NC...`. Received: data_format={data_format}"
+            f"bias_add: `data_format` must be of the form `N...C` or `NC...`. Received: data_format={data_format}"
         )
     if x.ndim < 2:
         raise errors.InvalidArgumentError(f"bias_add: Input tensor must be at least 2D: {x.shape.as_list()}")
     axis = 1 if first else x.ndim - 1
     if b.ndim != 1 or b.shape[0] != x.shape[axis]:
-        which = "channel" if first else "last"
+        axis_name = "channel" if first else "last"
         raise errors.InvalidArgumentError(
-            f"bias_add: Must provide as many biases as the {which} dimension of the input tensor: "
+            f"bias_add: Must provide as many biases as the {axis_name} dimension of the input tensor: "
             f"{b.shape.as_list()} vs. {x.shape.as_list()}"
         )
     if axis != x.ndim - 1:

@@ -1,4 +1,4 @@
-"""The functions of normalisation: `tf.nn.batch_normalization`, `layer_norm`, `rms_norm`, `group_norm`, ..."""
+"""Normalisation in `tf.nn`: batch_normalization, layer_norm, rms_norm, batch_norm, group_norm, lrn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DIRECT = (dtypes.float32, dtypes.float64)  # types that the native ops take
 
 @composite("nn.batch_normalization")
 def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None):
-    """`scale · (x - mean) / sqrt(variance + variance_epsilon) + offset`; offset and scale may be None."""
+    """`scale · (x - mean) / sqrt(variance + variance_epsilon) + offset`. `offset` and `scale` may be None."""
     x = as_tensor(x)
     inverse = rsqrt(as_tensor(variance, x) + variance_epsilon)
     if scale is not None:
@@ -45,7 +45,7 @@ def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name
 
 
 def _spreads(x, y):
-    """Whether values of these shapes have a product with more elements than either, as a column and a row do."""
+    """Whether the product of values of these shapes is larger than both, like that of a column and a row."""
     if x == y:
         return False
     return math.prod(np.broadcast_shapes(tuple(x), tuple(y))) > max(math.prod(x), math.prod(y))
@@ -68,9 +68,9 @@ def _like(value, size, fill, x):
 
 
 def _last_axes(op, x, axis):
-    """`x` with the given axes moved to the end, how to move them back, and how many elements they have."""
-    given = [axis] if isinstance(axis, (int, np.integer)) else list(axis)
-    axes = sorted(axis_of(op, a, x.ndim) for a in given)
+    """`x` with the given axes moved to the end, the permutation back, and the number of elements along them."""
+    axes_ = [axis] if isinstance(axis, (int, np.integer)) else list(axis)
+    axes = sorted(axis_of(op, a, x.ndim) for a in axes_)
     others = [i for i in range(x.ndim) if i not in axes]
     perm = [*others, *axes]
     size = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
@@ -86,7 +86,7 @@ def _last_axes(op, x, axis):
 
 @composite("nn.layer_norm")
 def layer_norm(x, scale=None, offset=None, axis=-1, epsilon=1e-3, name=None):
-    """`(x - mean) / sqrt(variance + epsilon) · scale + offset`, with the moments of `x` over `axis`.
+    """`(x - mean) / sqrt(variance + epsilon) · scale + offset`, with the mean and the variance of `x` over `axis`.
 
     Args:
       scale, offset: tensors of the shape of these axes; None for 1 and 0.
@@ -123,11 +123,11 @@ def rms_norm(x, scale=None, axis=-1, epsilon=1e-6, name=None):
 
 @composite("nn.batch_norm")
 def batch_norm(x, scale=None, offset=None, axis=-1, epsilon=1e-3, name=None):
-    """`x` with each channel (along `axis`) normalised by its mean and variance, and these.
+    """Normalises each channel (along `axis`) of `x` by its mean and variance over the batch.
 
     Returns:
-      `(x - mean) / sqrt(variance + epsilon) · scale + offset`, the means and the variances: what a layer
-      of batch normalisation needs when it trains.
+      `(x - mean) / sqrt(variance + epsilon) · scale + offset`, the means and the variances, which a layer of
+      batch normalisation averages during training.
     """
     x = as_tensor(x)
     wide = in_float(x)
@@ -146,7 +146,7 @@ def fused_batch_norm(
 ):  # fmt: skip
     """Batch normalisation as TensorFlow 1 has it: the result, and new running means and variances.
 
-    The variance that goes into the running one is that of a sample: the sum of squares by n - 1.
+    The running variance is updated with the unbiased estimate: the sum of squares divided by n - 1.
     """
     x = as_tensor(x)
     if data_format not in ("NHWC", "NCHW", "NDHWC", "NCDHW"):
@@ -168,12 +168,12 @@ def fused_batch_norm(
 
 @composite("nn.group_norm")
 def group_norm(x, groups, scale=None, offset=None, axis=-1, epsilon=1e-3, name=None):
-    """`x` with each group of channels of each example normalised by its own mean and variance.
+    """Normalises each group of channels of each example by its own mean and variance.
 
     Args:
-      groups: into how many groups of neighbours the channels are divided.
+      groups: the number of groups of adjacent channels.
       scale, offset: one number for each channel; None for 1 and 0.
-      axis: the axis of the channels. The first axis counts examples.
+      axis: the axis of the channels. The first axis is the batch.
     """
     x = as_tensor(x)
     axis = axis_of("group_norm", axis, x.ndim)
@@ -186,7 +186,7 @@ def group_norm(x, groups, scale=None, offset=None, axis=-1, epsilon=1e-3, name=N
     wide = in_float(x)
     others = [i for i in range(1, x.ndim) if i != axis]
     mean, variance = moments_op(wide, others, False)  # [examples, channels]
-    # Groups have as many elements of each channel: their variance is that of the means and the mean of those.
+    # Channels have equally many elements: the variance of a group is that of its means plus the mean of its variances.
     parts = [x.shape[0], groups, channels // groups]
     m, v = moments_op(movement.reshape(mean, parts), -1, True)
     v = v + reduce_mean(movement.reshape(variance, parts), -1, True)
@@ -199,14 +199,14 @@ def group_norm(x, groups, scale=None, offset=None, axis=-1, epsilon=1e-3, name=N
 
 @composite("nn.local_response_normalization nn.lrn")
 def local_response_normalization(input, depth_radius=5, bias=1, alpha=1, beta=0.5, name=None):
-    """`x / (bias + alpha · Σ x²)^beta`, the sum over `depth_radius` channels to either side."""
+    """`x / (bias + alpha · Σ x²)^beta`, summed over the channel and `depth_radius` channels on either side."""
     x = as_tensor(input)
     if x.ndim != 4:
         raise errors.InvalidArgumentError(
             f"local_response_normalization: in must be 4-dimensional; got {x.shape}."
         )
-    at = np.arange(x.shape[-1])
-    near = (abs(at[:, None] - at) <= int(depth_radius)).astype(np.float64)
+    channels = np.arange(x.shape[-1])
+    window = (abs(channels[:, None] - channels) <= int(depth_radius)).astype(np.float64)
     squares = movement.reshape(square(x), [-1, x.shape[-1]]) if x._numel else square(x)
-    total = matmul(squares, as_type(as_tensor(near), x.dtype)) if x._numel else squares
+    total = matmul(squares, as_type(as_tensor(window), x.dtype)) if x._numel else squares
     return x * pow_(bias + alpha * movement.reshape(total, x.shape), -beta)

@@ -1,7 +1,7 @@
 """Norms of vectors and matrices, and tensors divided by their norm.
 
-The gradient of a norm at 0 is 0 (as in JAX and PyTorch), not NaN as in TensorFlow: a regulariser
-or a distance must not destroy a training run because two points meet.
+The gradient of a norm at 0 is 0, not NaN as in TensorFlow: a regulariser or a distance must not
+destroy a training run because two points coincide.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def _euclidean(x, axis, keepdims):
 def reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None):
     """The square root of the sum of squares over `axis`. Its gradient at 0 is 0."""
     x = as_tensor(input_tensor)
-    if x.dtype.is_integer:  # as in TensorFlow the root of an integer is one
+    if x.dtype.is_integer:  # as in TensorFlow, the result is an integer too
         return casting.cast(_euclidean(casting.cast(x, "float64"), axis, keepdims), x.dtype)
     return _euclidean(x, axis, keepdims)
 
 
 def _matrix_axes(axis):
-    """Whether `axis` names the two axes of a matrix; wrong forms are refused."""
+    """Whether `axis` is the two axes of a matrix; an invalid `axis` is an error."""
     if not isinstance(axis, (tuple, list)):
         return False
     if (
@@ -64,14 +64,16 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
     """The norm of vectors or matrices.
 
     Args:
-      ord: "euclidean" (of all elements), "fro" (of a matrix, the same), 1, 2, `np.inf`, or for
+      ord: "euclidean", "fro" (Frobenius, the same for a matrix), 1, 2, `np.inf`, or for
         vectors any positive number.
       axis: None for the norm of all elements as one vector, an axis for vectors, two axes for matrices.
       keepdims: keep the axes as axes of size 1.
     """
     matrix = _matrix_axes(axis)
     if isinstance(axis, float):
-        raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
+        raise ValueError(
+            f"norm: 'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}"
+        )
     if matrix and ord not in ("euclidean", "fro", 1, 2, _inf):
         raise ValueError(
             f"norm: 'ord' must be a supported matrix norm in ['euclidean', 'fro', 1, 2, inf], got {ord}"
@@ -95,7 +97,7 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
         out = reduce_max(size, axis, True)
     else:
         total = reduce_sum(pow_(size, ord), axis, True)
-        # Away from 0 alone: the derivative of a root at 0 is infinite.
+        # The root of nonzero numbers only: its derivative at 0 is infinite.
         some = total > 0
         out = select(some, pow_(select(some, total, 1), 1 / ord), 0)
     if keepdims:
@@ -104,7 +106,7 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
 
 
 def _spectral(x, axis, keepdims):
-    """The largest singular value."""
+    """The spectral norm: the largest singular value."""
     rank = len(x.shape)
     rows, columns = (a % rank for a in axis)
     others = [a for a in range(rank) if a not in (rows, columns)]
@@ -118,7 +120,7 @@ def _spectral(x, axis, keepdims):
 
 @composite("linalg.normalize")
 def normalize(tensor, ord="euclidean", axis=None, name=None):
-    """`tensor` divided by its norm along `axis`, and that norm (with the axis kept)."""
+    """`tensor` divided by its norm along `axis`, and that norm, with `axis` kept as size 1."""
     x = as_tensor(tensor)
     size = norm(x, ord, axis, True)
     if size.dtype is not x.dtype:

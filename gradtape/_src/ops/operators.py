@@ -11,7 +11,7 @@ from gradtape._src.tensors.conversion import as_tensor, convert
 
 __all__ = ["divide_no_nan", "multiply_no_nan", "realdiv", "truediv"]
 
-# The rows themselves. `x == y` compares unequal shapes to False; tf.equal raises.
+# The rows themselves: `x == y` is False for unequal shapes, tf.equal raises.
 composite("pow math.pow")(arithmetic.pow_)
 composite("equal math.equal")(comparison.equal)
 composite("not_equal math.not_equal")(comparison.not_equal)
@@ -21,7 +21,7 @@ realdiv = composite("realdiv")(arithmetic.divide)
 @composite("divide math.divide truediv math.truediv")
 def truediv(x: Any, y: Any, name: str | None = None) -> Any:
     """`x / y` as Python divides: integers give float64 (float32 for those of 8 and 16 bits)."""
-    if not isinstance(x, (_core.Tensor, _core.Variable)):  # an array has a type of its own
+    if not isinstance(x, (_core.Tensor, _core.Variable)):  # an array has an element type
         x = as_tensor(x, None if hasattr(x, "dtype") else y)
     return x / y
 

@@ -1,5 +1,4 @@
-"""Blocks of images: patches, space to depth and to the batch, and the morphological ops that are made of
-patches."""
+"""Blocks of images: patches, space to depth and to the batch, and morphological ops."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ __all__ = [
 
 
 def _places(shape, sizes, strides, rates, pads):
-    """For each pixel of each patch that is inside the image, its index in the patches and in the image."""
+    """The indices, in the patches and in the image, of each pixel of each patch that is inside the image."""
     low = resolved(pads, shape, sizes, strides, rates)[::2]
     for place in itertools.product(*map(range, _counts(shape, sizes, strides, rates, pads))):
         first = [p * s - n for p, s, n in zip(place, strides, low, strict=True)]
@@ -100,7 +99,7 @@ patches = movement(
         (call((3, 3, 1), **_window([2, 2])), "InvalidArgumentError", "input must be 4-dimensional"),
         (call((1, 3, 3, 1), **_window([2, 0], [1, 1])), "InvalidArgumentError", "must be positive"),
     ],
-    doc="The windows of images `[n, in..., channels]`, each written out along the last axis.",
+    doc="Patches of images `[n, in..., channels]`: each result has the pixels of one window along the last axis.",
 )  # fmt: skip
 
 unpatches = contraction(
@@ -113,7 +112,7 @@ unpatches = contraction(
         call((1, 2, 2, 4), shape=[1, 5, 6, 1], **_window([2, 2])), "InvalidArgumentError",
         "g must have the shape [1,2,3,4]",
     )],
-    doc="The transpose of `patches`: images of `shape` with each pixel the sum of its copies.",
+    doc="The transpose of `patches`: images of `shape` in which each pixel is the sum of its copies.",
 )  # fmt: skip
 
 
@@ -137,7 +136,7 @@ def _block_of(op, x, block_size, data_format):
 
 @composite("nn.space_to_depth")
 def space_to_depth(input, block_size, data_format="NHWC", name=None):
-    """Blocks of `block_size` by `block_size` pixels as channels of one pixel, block by block."""
+    """Rearranges blocks of `block_size` by `block_size` pixels into the channels of one pixel each."""
     x = as_tensor(input)
     b = _block_of("space_to_depth", x, block_size, data_format)
     first = data_format == "NCHW"
@@ -155,7 +154,7 @@ def space_to_depth(input, block_size, data_format="NHWC", name=None):
 
 @composite("nn.depth_to_space")
 def depth_to_space(input, block_size, data_format="NHWC", name=None):
-    """The inverse of `space_to_depth`: channels as blocks of pixels."""
+    """Rearranges channels into blocks of `block_size` by `block_size` pixels: the inverse of `space_to_depth`."""
     x = as_tensor(input)
     b = _block_of("depth_to_space", x, block_size, data_format)
     first = data_format == "NCHW"
@@ -172,31 +171,31 @@ def depth_to_space(input, block_size, data_format="NHWC", name=None):
     return reshape(x, [n, h * b, w * b, c])
 
 
-def _blocks_of(op, x, block_shape, edges, what):
+def _blocks_of(op, x, block_shape, edges, name):
     blocks = array_of(block_shape)
     if blocks.ndim != 1:
         raise InvalidArgumentError(f"{op}: block_shape rank should be 1 instead of {blocks.ndim}")
     sizes, pairs = [int(b) for b in blocks], array_of(edges)
     if pairs.shape != (len(sizes), 2):
         raise InvalidArgumentError(
-            f"{op}: {what} should have shape [{len(sizes)}, 2] instead of {list(pairs.shape)}"
+            f"{op}: {name} should have shape [{len(sizes)}, 2] instead of {list(pairs.shape)}"
         )
     if x.ndim < len(sizes) + 1:
         raise InvalidArgumentError(f"{op}: input rank should be >= {len(sizes) + 1} instead of {x.ndim}")
     if min(sizes, default=1) < 1:
         raise InvalidArgumentError(f"{op}: All values in block_shape must be positive; got {sizes}")
     if pairs.size and pairs.min() < 0:
-        raise InvalidArgumentError(f"{op}: {what.capitalize()} must be non-negative; got {pairs.tolist()}")
+        raise InvalidArgumentError(f"{op}: {name.capitalize()} must be non-negative; got {pairs.tolist()}")
     return sizes, pairs.tolist()
 
 
 @composite("space_to_batch space_to_batch_nd nn.space_to_batch")
 def space_to_batch(input, block_shape, paddings, name=None):
-    """Every `block_shape`-th element of the spatial axes as an image of its own, in a larger batch.
+    """Makes every `block_shape`-th element of the spatial axes an image of its own, in a larger batch.
 
     Args:
-      block_shape: a size for each of the axes after the batch.
-      paddings: zeros before and after these, `[[before, after], ...]`.
+      block_shape: the step along each axis after the batch.
+      paddings: the numbers of zeros before and after each of these axes, `[[before, after], ...]`.
     """
     x = as_tensor(input)
     sizes, pads = _blocks_of("space_to_batch", x, block_shape, paddings, "paddings")
@@ -218,25 +217,29 @@ def space_to_batch(input, block_shape, paddings, name=None):
 
 @composite("required_space_to_batch_paddings")
 def required_space_to_batch_paddings(input_shape, block_shape, base_paddings=None, name=None):
-    """The paddings with which sizes are multiples of the blocks, and what `batch_to_space` has to crop afterwards.
+    """The paddings that make sizes multiples of the blocks, and the crops with which `batch_to_space` removes them.
 
     Args:
-      base_paddings: paddings that are wanted anyway, `[[before, after], ...]`.
+      base_paddings: the least paddings, `[[before, after], ...]`.
     """
     sizes, blocks = array_of(input_shape).astype(np.int64), array_of(block_shape).astype(np.int64)
     if sizes.ndim != 1 or sizes.shape != blocks.shape:
-        raise ValueError(f"Shapes {sizes.shape} and {list(blocks.shape)} are incompatible")
+        raise ValueError(
+            f"required_space_to_batch_paddings: Shapes {sizes.shape} and {list(blocks.shape)} are incompatible"
+        )
     base = np.zeros((len(sizes), 2), np.int64) if base_paddings is None else array_of(base_paddings)
     if base.shape != (len(sizes), 2):
-        raise ValueError(f"Shapes {base.shape} and {[len(sizes), 2]} are incompatible")
-    more = -(sizes + base.sum(-1)) % blocks
-    crops = np.stack([np.zeros_like(more), more], -1)
+        raise ValueError(
+            f"required_space_to_batch_paddings: Shapes {base.shape} and {[len(sizes), 2]} are incompatible"
+        )
+    missing = -(sizes + base.sum(-1)) % blocks
+    crops = np.stack([np.zeros_like(missing), missing], -1)
     return as_tensor((base + crops).astype(np.int32)), as_tensor(crops.astype(np.int32))
 
 
 @composite("batch_to_space")
 def batch_to_space(input, block_shape, crops, name=None):
-    """The inverse of `space_to_batch`; `crops` is what is cut off before and after each axis."""
+    """The inverse of `space_to_batch`; `crops` is the number of elements to remove before and after each axis."""
     x = as_tensor(input)
     edges = array_of(crops)
     if not array_of(block_shape).ndim:
@@ -244,15 +247,15 @@ def batch_to_space(input, block_shape, crops, name=None):
     sizes, cuts = _blocks_of("batch_to_space", x, block_shape, edges, "crops")
     dims = len(sizes)
     n, *rest = x.shape
-    many = math.prod(sizes)
-    if n % many:
+    block_size = math.prod(sizes)
+    if n % block_size:
         raise InvalidArgumentError(
-            f"batch_to_space: Input batch dimension ({n}) is not divisible by product of block sizes ({many})"
+            f"batch_to_space: Input batch dimension ({n}) is not divisible by product of block sizes ({block_size})"
         )
-    x = reshape(x, [*sizes, n // many, *rest])
+    x = reshape(x, [*sizes, n // block_size, *rest])
     order = [dims, *(v for i in range(dims) for v in (dims + 1 + i, i)), *range(2 * dims + 1, x.ndim)]
     spatial = [size * block for size, block in zip(rest, sizes, strict=False)]
-    x = reshape(transpose(x, order), [n // many, *spatial, *rest[dims:]])
+    x = reshape(transpose(x, order), [n // block_size, *spatial, *rest[dims:]])
     for i, (size, (a, b)) in enumerate(zip(spatial, cuts, strict=True)):
         if size < a + b:
             raise InvalidArgumentError(
@@ -266,10 +269,10 @@ def batch_to_space(input, block_shape, crops, name=None):
 # ---- morphology -------------------------------------------------------------------------------------
 
 
-def _inner(op, value, what):
+def _inner(op, value, name):
     sizes = ints_of(value)
     if len(sizes) != 4 or sizes[0] != 1 or sizes[3] != 1:
-        raise UnimplementedError(f"{op}: {what} must be [1, rows, columns, 1]; got {sizes}.")
+        raise UnimplementedError(f"{op}: {name} must be [1, rows, columns, 1]; got {sizes}.")
     return sizes[1:3]
 
 
@@ -291,7 +294,7 @@ def _dilated(op, value, filters, strides, padding, data_format, dilations):
     strides, rates = _inner(op, strides, "strides"), _inner(op, dilations, "dilations")
     sizes = list(f.shape[:2])
     pads = resolved(paddings(op, padding, 2, False), x.shape[1:-1], sizes, strides, rates)
-    if any(pads):  # what is outside is never the largest
+    if any(pads):  # padding is never the largest
         x = pad(x, [[0, 0], pads[:2], pads[2:], [0, 0]], constant_values=float(x.dtype.min))
     taps, c = math.prod(sizes), f.shape[-1]
     every = patches(x, sizes, strides, rates, [])
@@ -302,7 +305,7 @@ def _dilated(op, value, filters, strides, padding, data_format, dilations):
 
 @composite("nn.dilation2d")
 def dilation2d(input, filters, strides, padding, data_format, dilations, name=None):
-    """The largest sum of a pixel and the filter's element over it, for each window and channel.
+    """Greyscale dilation: the largest sum of a pixel and its filter element, for each window and channel.
 
     Args:
       filters: `[height, width, channels]`.
@@ -314,6 +317,6 @@ def dilation2d(input, filters, strides, padding, data_format, dilations, name=No
 
 @composite("nn.erosion2d")
 def erosion2d(value, filters, strides, padding, data_format, dilations, name=None):
-    """The smallest difference of a pixel and the filter's element over it: the dual of `dilation2d`."""
+    """Greyscale erosion: the smallest difference of a pixel and its filter element, for each window and channel."""
     x, f = as_tensors(value, filters)
     return -_dilated("erosion2d", -x, reverse(f, [0, 1]), strides, padding, data_format, dilations)

@@ -1,4 +1,4 @@
-"""NumPy references of the random ops: Philox4x32-10 and what is made of its bits."""
+"""NumPy references of the random ops: Philox4x32-10, and the distributions computed from its bits."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ def categorical(logits, state, num_samples, dtype="int64"):
 
 
 def recorded(value):
-    """A reference for samplers that reject: the numbers of TensorFlow for the sample of the row."""
+    """A reference for rejection samplers: TensorFlow's results for the sample of the row."""
     return lambda *operands, shape, **attrs: np.broadcast_to(np.array(value), [*shape, *operands[0].shape])

@@ -1,8 +1,8 @@
 """Pooling over windows of 1, 2 and 3 spatial axes: the rows, and the functions of `tf.nn`.
 
 The gradient of a maximum goes to the first of equal elements. `max_unpool`, which puts values at the
-places of the largest elements of x, and `max_pool_pick`, which takes them from there, are each other's
-transposes; so are `avg_pool` and `avg_unpool`.
+positions of the maxima of x, and `max_pool_pick`, which takes them from there, are transposes of each
+other; so are `avg_pool` and `avg_unpool`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def _windows(shape, sizes, strides, dilations, paddings):
-    """For each window, the index of its result and the indices of its elements, on the spatial axes."""
+    """For each window, the index of its result and the indices of its elements along the spatial axes."""
     low = resolved(paddings, shape, sizes, strides, dilations)[::2]
     for place in itertools.product(*map(range, results_of(shape, sizes, strides, dilations, paddings))):
         first = [p * s - n for p, s, n in zip(place, strides, low, strict=True)]
@@ -62,7 +62,7 @@ def _first_largest(stack):
 
 
 def _numpy_places(x, *window):
-    """The number of the largest element of each window, among all elements of x."""
+    """The flat index of the largest element of each window in x."""
     numbers = np.arange(x.size).reshape(x.shape)
     out = _zeros(x, window, np.int64)
     for place, elements in _windows(x.shape[1:-1], *window):
@@ -108,7 +108,7 @@ def _numpy_avg_unpool(g, shape, sizes, strides, dilations, paddings):
 
 
 # ---- rows -----------------------------------------------------------------------------------------
-# A window is its sizes, strides, dilations and paddings. Over one more leading axis, images are more.
+# A window is given by sizes, strides, dilations and paddings. One more leading axis means more images.
 
 
 def _fold(x):
@@ -133,7 +133,7 @@ def _batch_argmax(size, batched, operands, attrs):
     *window, batch = attrs
     (x,) = operands
     if batch:
-        return None  # positions restart with each row: a loop
+        return None  # indices start again for each slice: loop
     out = max_pool_argmax(_fold(x), *window, False)
     return reshape(out, [size, out.shape[0] // size, *out.shape[1:]])
 
@@ -179,7 +179,7 @@ def _out_of(shape, window):
 
 
 def _tied(window, gradient):
-    """An image with equal elements, and the gradient of the sum of its maxima: TensorFlow's."""
+    """An image with equal elements, and TensorFlow's gradient of the sum of its maxima."""
     image = [[1.0, 2, 2, 1], [2, 2, 0, 0], [3, 1, 1, 3], [1, 3, 3, 1]]
     gradient = [[[[float(v)] for v in row] for row in gradient]]
     return call(at([[[[v] for v in row] for row in image]]), **window), (gradient,)
@@ -199,8 +199,8 @@ max_pool = opaque(
     rule=lambda g, x, out, *window: max_unpool(x, g, *window),
     batch=_batch(lambda: max_pool), numpy=_numpy_max,
     samples=[call(x, **window) for x, window in _CASES], bad=_BAD, edges=_EDGES,
-    doc="The largest element of each window of images `[n, in..., channels]`; elements outside do not count, "
-        "a NaN is larger than any number.",
+    doc="The largest element of each window of images `[n, in..., channels]`. Elements outside of the image are "
+        "ignored; NaN counts as larger than any number.",
 )  # fmt: skip
 
 max_pool_argmax = opaque(
@@ -211,7 +211,7 @@ max_pool_argmax = opaque(
         call((2, 4, 4, 2), **_window([2, 2]), batch=False),
     ],
     bad=_BAD,
-    doc="Where the largest element of each window is: its number in the image, or with `batch` among all.",
+    doc="The flat index of the largest element of each window in its image, or with `batch` in all images.",
 )  # fmt: skip
 
 max_pool_pick = opaque(
@@ -220,7 +220,7 @@ max_pool_pick = opaque(
     batch=_batch(lambda: max_pool_pick), numpy=_numpy_pick,
     samples=[call(x, x, **window) for x, window in _CASES],
     bad=[(call((1, 4, 4, 1), (1, 4, 4, 2), **_window([2, 2])), _INVALID, "t must have the shape")],
-    doc="The elements of `t` at the places of the largest elements of the windows of `input`.",
+    doc="The elements of `t` at the positions of the largest elements of the windows of `input`.",
 )  # fmt: skip
 
 max_unpool = opaque(
@@ -229,7 +229,7 @@ max_unpool = opaque(
     batch=_batch(lambda: max_unpool), numpy=_numpy_unpool,
     samples=[call(x, _out_of(x, window), **window) for x, window in _CASES],
     bad=[(call((1, 4, 4, 1), (1, 4, 4, 1), **_window([2, 2])), _INVALID, "g must have the shape [1,2,2,1]")],
-    doc="The transpose of `max_pool_pick`: `g` added at the places of the largest elements, zeros elsewhere.",
+    doc="The transpose of `max_pool_pick`: zeros with `g` added at the positions of the largest elements.",
 )  # fmt: skip
 
 avg_pool = contraction(
@@ -237,7 +237,7 @@ avg_pool = contraction(
     transposes=(lambda g, x, out, *window: avg_unpool(g, x.shape, *window),),
     batch=_batch(lambda: avg_pool), numpy=_numpy_avg,
     samples=[call(x, **window) for x, window in _CASES], bad=_BAD,
-    doc="The mean of each window of images `[n, in..., channels]`; elements outside do not count.",
+    doc="The mean of each window of images `[n, in..., channels]`. Elements outside of the image are ignored.",
 )  # fmt: skip
 
 avg_unpool = contraction(
@@ -246,7 +246,7 @@ avg_unpool = contraction(
     batch=_batch_avg_unpool, numpy=_numpy_avg_unpool,
     samples=[call(_out_of(x, window), shape=list(x), **window) for x, window in _CASES],
     bad=[(call((1, 3, 2, 1), shape=[1, 4, 4, 1], **_window([2, 2])), _INVALID, "g must have the shape [1,2,2,1]")],
-    doc="The transpose of `avg_pool`: each element of `g` in equal parts to the elements of its window.",
+    doc="The transpose of `avg_pool`: each element of `g` is divided equally among the elements of its window.",
 )  # fmt: skip
 
 
@@ -272,7 +272,7 @@ def _pooled(name, row, x, ksize, strides, padding, data_format, dims, dilations=
 
 
 def _depth_window(name, row, x, ksize, strides, dims, first):
-    """Windows over the channels, which lie next to each other."""
+    """Max pooling over windows of adjacent channels."""
     if type(ksize) is int:
         return None
     sizes = ints_of(ksize)
@@ -320,13 +320,13 @@ def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
 
     Args:
       ksize: the size of the window: one number, one for height and one for width, or one for each axis.
-      strides: from window to window, in the same forms.
-      padding: "VALID": windows inside the image; "SAME": windows that reach over its edge count what
-        they have; or `[[0, 0], [top, bottom], [left, right], [0, 0]]`.
+      strides: the step from window to window, in the same forms.
+      padding: "VALID" (only windows inside the image), "SAME" (windows may extend over the border, where
+        elements outside are ignored), or `[[0, 0], [top, bottom], [left, right], [0, 0]]`.
       data_format: "NHWC" or "NCHW".
     """
     if type(input) is _core.Tensor and type(padding) is str and data_format == "NHWC":
-        # The usual call, without the frames of the general one.
+        # A shortcut for the usual arguments.
         sizes, steps = steps_of(ksize), steps_of(strides)
         if sizes and steps and padding in PADDINGS and input.ndim == 4:
             return max_pool(input, sizes, steps, [1, 1], PADDINGS[padding])
@@ -349,8 +349,8 @@ def avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
 def avg_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
     """The mean of each window of images `[batch, height, width, channels]`.
 
-    Windows that reach over the edge (padding "SAME") take the mean of what they have. Arguments are
-    those of `max_pool2d`.
+    Windows that extend over the border (padding "SAME") average the elements inside the image. Arguments
+    are those of `max_pool2d`.
     """
     return _pooled("avg_pool2d", avg_pool, input, ksize, strides, padding, data_format, 2)
 
@@ -386,13 +386,13 @@ def pool(
     dilations=None,
     name=None,
 ):
-    """Pooling of either type, with windows whose elements may lie apart.
+    """Max or average pooling, with optional dilation of the windows.
 
     Args:
       window_shape: one size for each spatial axis.
       pooling_type: "MAX" or "AVG".
-      dilations: the distance of the elements of a window, one for each spatial axis; windows are then
-        inside the images (padding "VALID").
+      dilations: the spacing between the elements of a window, one for each spatial axis; it needs padding
+        "VALID".
     """
     x = as_tensor(input)
     dims = len(window_shape)
@@ -425,11 +425,11 @@ def max_pool_with_argmax(
     input, ksize, strides, padding, data_format="NHWC", output_dtype=dtypes.int64, include_batch_in_index=False,
     name=None,
 ):  # fmt: skip
-    """The largest element of each window, and where it is.
+    """The largest element of each window, and its index.
 
     Returns:
-      The result of `max_pool2d`, and the number of each element, `(y * width + x) * channels + c`, or with
-      `include_batch_in_index` `((b * height + y) * width + x) * channels + c`.
+      The result of `max_pool2d`, and the flat index of each element, `(y * width + x) * channels + c`, or
+      with `include_batch_in_index`, `((b * height + y) * width + x) * channels + c`.
     """
     if data_format != "NHWC":
         raise ValueError(

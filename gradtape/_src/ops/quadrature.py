@@ -1,4 +1,4 @@
-"""NumPy references of the special functions: their integrals and series, done with brute force."""
+"""NumPy references of the special functions: integrals and series by brute force."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _EULER = 0.57721566490153286061
 
 
 def _integral(f: Callable, lo: float, hi: float, panels: int = 6) -> float:
-    """The integral of `f` over [lo, hi] by Gauss and Legendre, in panels of equal width."""
+    """The integral of `f` over [lo, hi] by Gauss-Legendre quadrature, in panels of equal width."""
     edges = np.linspace(lo, hi, panels + 1)
     half = np.diff(edges)[:, None] / 2
     return float(np.sum(half * _WEIGHTS * f(edges[:-1, None] + half * (1 + _NODES))))
 
 
 def _each(f: Callable) -> Callable:
-    """A function of numbers as one of arrays."""
+    """Applies a function of numbers to arrays, element by element."""
     many = np.vectorize(f, otypes=[float])
 
     def over(*arrays: Any) -> np.ndarray:
@@ -39,7 +39,7 @@ lgamma = _each(math.lgamma)
 def digamma(x: float) -> float:
     if x < 0.5:
         return float(digamma(1 - x)) - math.pi / math.tan(math.pi * x)
-    # psi(x) = log x + the integral of exp(-x t) (1/t - 1/(1 - exp(-t))), moved to x >= 8
+    # psi(x) = log x + the integral of exp(-x t) (1/t - 1/(1 - exp(-t))), shifted to x >= 8
     shift = sum(1 / (x + k) for k in range(8))
     x += 8
     rest = _integral(lambda t: np.exp(-x * t) * (1 / t - 1 / -np.expm1(-t)), 1e-12, 8)
@@ -47,7 +47,7 @@ def digamma(x: float) -> float:
 
 
 def zeta(s: Any, q: Any) -> np.ndarray:
-    # the first terms, then Euler's and Maclaurin's first ones, far out
+    # the first terms, then the Euler-Maclaurin formula for the tail
     s, q = np.broadcast_arrays(s, q)
     end = q + 400
     head = np.sum((q[..., None] + np.arange(400)) ** -s[..., None], -1)
@@ -77,7 +77,7 @@ igammac = _each(lambda a, x: 1 - _igamma(a, x))
 
 
 def _complex_lgamma(z: np.ndarray) -> np.ndarray:
-    """By Stirling's series, from a point far to the right."""
+    """By Stirling's series at a large argument, and the recurrence back."""
     shift, z = sum(np.log(z + k) for k in range(15)), z + 15
     rest = sum(
         c / z**n for c, n in ((1 / 12, 1), (-1 / 360, 3), (1 / 1260, 5), (-1 / 1680, 7), (1 / 1188, 9))
@@ -154,7 +154,7 @@ bessel_j1 = _each(lambda x: _over_angle(lambda t: np.cos(t - x * np.sin(t))))
 
 
 def _reach(x: float) -> float:
-    """Where exp(-x sinh t) has no weight left."""
+    """The upper limit, beyond which exp(-x sinh t) is negligible."""
     return math.asinh(60 / x)
 
 

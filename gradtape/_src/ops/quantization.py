@@ -1,4 +1,4 @@
-"""Quantisation for training: values rounded to a few levels, with gradients that go straight through."""
+"""Quantisation for training: values rounded to a few levels, with straight-through gradients."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def _stopped(x):
 
 
 def _straight(x):
-    """0, with the gradient of `x`."""
+    """Zero, with the gradient of `x`."""
     return x - _stopped(x)
 
 
 def _nudged(low, high, num_bits, narrow_range):
-    """The bounds moved so that 0 is one of the levels, and the distance of levels."""
+    """The bounds, moved so that 0 is one of the levels, and the distance between levels."""
     first, last = (1.0 if narrow_range else 0.0), 2.0**num_bits - 1
     scale = (high - low) / (last - first)
     zero = minimum(maximum(floor(first - low / scale + 0.5), first), last)
@@ -52,17 +52,17 @@ def _fake(op, inputs, low, high, num_bits, narrow_range):
 
 
 def _float32(value):
-    """The functions of TensorFlow here take float32 only."""
+    """`x` as a tensor, which must be float32, as in TensorFlow."""
     x = as_tensor(value) if hasattr(value, "dtype") else as_tensor(value, as_tensor(0.0))
     if x.dtype is not dtypes.float32:
-        raise errors.InvalidArgumentError(
+        raise errors.ArgumentError(
             f"fake_quant: Tensor conversion requested dtype float32 for Tensor with dtype {x.dtype.name}"
         )
     return x
 
 
 def _bounds(op, inputs, min, max, per_channel):
-    """The bounds: one number each, or one for each channel."""
+    """The bounds as tensors: one number each, or one for each channel."""
     low, high = _float32(min), _float32(max)
     shape = tuple(as_tensor(inputs).shape)[-1:] if per_channel else ()
     for name, t in (("min", low), ("max", high)):
@@ -75,7 +75,7 @@ def _bounds(op, inputs, min, max, per_channel):
 
 @composite("quantization.fake_quant_with_min_max_args")
 def fake_quant_with_min_max_args(inputs, min=-6, max=6, num_bits=8, narrow_range=False, name=None):
-    """`inputs` between `min` and `max`, rounded to 2^num_bits levels. The gradient is 1 inside, 0 outside."""
+    """`inputs` clipped to [min, max] and rounded to 2^num_bits levels. The gradient is 1 inside, 0 outside."""
     if min >= max:
         raise errors.InvalidArgumentError(
             f"fake_quant_with_min_max_args: min has to be smaller than max, was: {min} >= {max}"
@@ -92,14 +92,14 @@ def fake_quant_with_min_max_args(inputs, min=-6, max=6, num_bits=8, narrow_range
 
 @composite("quantization.fake_quant_with_min_max_vars")
 def fake_quant_with_min_max_vars(inputs, min, max, num_bits=8, narrow_range=False, name=None):
-    """As `fake_quant_with_min_max_args`, with gradients with respect to the bounds: those of the elements beyond them."""
+    """As `fake_quant_with_min_max_args`, also differentiable with respect to the bounds, by the elements outside of them."""
     op = "fake_quant_with_min_max_vars"
     return _fake(op, inputs, *_bounds(op, inputs, min, max, False), num_bits, narrow_range)
 
 
 @composite("quantization.fake_quant_with_min_max_vars_per_channel")
 def fake_quant_with_min_max_vars_per_channel(inputs, min, max, num_bits=8, narrow_range=False, name=None):
-    """As `fake_quant_with_min_max_vars`, with a `min` and a `max` for each channel (last axis)."""
+    """As `fake_quant_with_min_max_vars`, with one `min` and one `max` per channel (last axis)."""
     op = "fake_quant_with_min_max_vars_per_channel"
     return _fake(op, inputs, *_bounds(op, inputs, min, max, True), num_bits, narrow_range)
 
@@ -135,7 +135,7 @@ composite("quantization.fake_quant_with_min_max_vars_per_channel_gradient")(
 
 
 def _levels(x, low, high, signed_input, num_bits, round_mode, narrow_range, clamp):
-    """`x` rounded to the levels of a range around 0."""
+    """`x` rounded to the levels of a range that contains 0."""
     lowest = -(1 << (num_bits - 1)) + (1 if narrow_range else 0) if signed_input else 0
     highest = (1 << (num_bits - 1)) - 1 if signed_input else (1 << num_bits) - 1
     most = float(dtypes.float32.max)
@@ -182,7 +182,7 @@ def quantize_and_dequantize(
     input, input_min, input_max, signed_input=True, num_bits=8, range_given=False, round_mode="HALF_TO_EVEN", name=None,
     narrow_range=False, axis=None,
 ):  # fmt: skip
-    """`input` rounded to 2^num_bits levels of its range, or of the one given. The gradient is that of the identity."""
+    """`input` rounded to 2^num_bits levels of its range, or of a given one. The gradient is that of the identity."""
     x, _, _, levels = _quantized(
         input, input_min, input_max, signed_input, num_bits, range_given, round_mode, narrow_range, axis
     )
@@ -194,9 +194,9 @@ def quantize_and_dequantize_v2(
     input, input_min, input_max, signed_input=True, num_bits=8, range_given=False, round_mode="HALF_TO_EVEN", name=None,
     narrow_range=False, axis=None,
 ):  # fmt: skip
-    """As `quantize_and_dequantize`; the gradient is 0 beyond the range."""
+    """As `quantize_and_dequantize`; the gradient is 0 outside of the range."""
     x, low, high, levels = _quantized(
         input, input_min, input_max, signed_input, num_bits, range_given, round_mode, narrow_range, axis
     )
-    inside = (x >= _stopped(low)) & (x <= _stopped(high))
-    return _stopped(levels) + select(inside, _straight(x), 0)
+    in_range = (x >= _stopped(low)) & (x <= _stopped(high))
+    return _stopped(levels) + select(in_range, _straight(x), 0)

@@ -1,8 +1,8 @@
 """Random ops: uniform, normal, truncated normal, integers, categorical, gamma, Poisson, binomial, shuffling.
 
-A row takes the stream to draw from as an operand `state`, int64[3] (`gradtape/_src/tensors/random.py` says
-which call gets which stream). The public functions are composites over the rows, so parameters
-such as `mean` and `maxval` are differentiable by themselves. Stateless functions: `stateless.py`.
+A row takes the stream to draw from as an operand `state`, int64[3] (see `gradtape/_src/tensors/random.py` for
+the stream of each call). The public functions are composites over the rows, so they are differentiable with
+respect to parameters such as `mean` and `maxval`. Stateless functions are in `stateless.py`.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _BAD_STATE = [(call(ints([1, 2], "int64"), shape=[2]), "InvalidArgumentError", "
 random_uniform = opaque(
     "random_uniform", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", rule=None, xla="random.random_uniform",
     numpy=philox.uniform, samples=_FLOATS, bad=_BAD_STATE,
-    doc="Uniform numbers in [0, 1) from the stream `state`.",
+    doc="Uniform samples from [0, 1), drawn from the stream `state`.",
 )  # fmt: skip
 
 random_normal = opaque(
     "random_normal", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", xla="random.random_normal",
     rule=None, tolerance=4,
-    numpy=philox.normal, samples=_FLOATS, bad=_BAD_STATE, doc="Standard normal numbers from the stream `state`.",
+    numpy=philox.normal, samples=_FLOATS, bad=_BAD_STATE, doc="Standard normal samples, drawn from the stream `state`.",
 )  # fmt: skip
 
 truncated_normal_op = opaque(
@@ -56,7 +56,7 @@ truncated_normal_op = opaque(
     rule=None, tolerance=4,
     numpy=philox.truncated_normal,
     samples=[call(_S, shape=[5]), call(_S, shape=[2, 3], dtype="float64"), call(_S, shape=[0])],
-    bad=_BAD_STATE, doc="Standard normal numbers between -2 and 2 from the stream `state`.",
+    bad=_BAD_STATE, doc="Standard normal samples limited to [-2, 2], drawn from the stream `state`.",
 )  # fmt: skip
 
 random_uniform_int = opaque(
@@ -69,7 +69,7 @@ random_uniform_int = opaque(
         call(ints(0), ints(3), _S, shape=[0], dtype="int32"),
     ],
     bad=[(call(ints(5), ints(5), _S, shape=[2], dtype="int32"), "InvalidArgumentError", "minval < maxval")],
-    doc="Integers in [minval, maxval) from the stream `state`.",
+    doc="Uniform integers in [minval, maxval), drawn from the stream `state`.",
 )  # fmt: skip
 
 random_bits = opaque(
@@ -78,7 +78,7 @@ random_bits = opaque(
         call(_S, shape=[5]), call(_S, shape=[3], dtype="int64"), call(_BIG, shape=[2, 2], dtype="uint64"),
         call(_S, shape=[3], dtype="uint32"), call(_S, shape=[0]),
     ],
-    bad=_BAD_STATE, doc="Integers from the whole range of their type from the stream `state`.",
+    bad=_BAD_STATE, doc="Uniform integers from the whole range of their type, drawn from the stream `state`.",
 )  # fmt: skip
 
 random_permutation = opaque(
@@ -99,28 +99,28 @@ categorical_op = opaque(
         (call((3,), _S, num_samples=1), "InvalidArgumentError", "logits should be a matrix"),
         (call((2, 3), _S, num_samples=-1), "InvalidArgumentError", "nonnegative"),
     ],
-    doc="Class numbers drawn with the probabilities softmax(logits), `num_samples` for each row.",
+    doc="Class indices drawn with the probabilities softmax(logits), `num_samples` for each row.",
 )  # fmt: skip
 
 _TF = ints([87654321, 5, 0], "int64")  # the stream of TensorFlow's ops with seed=5
 
 
 def _gamma_rule(g, alpha, state, out, shape):
-    """Implicit reparametrisation: samples move with `alpha` so that their quantiles stay."""
+    """Implicit reparametrisation: as `alpha` changes, each sample moves so that its quantile stays the same."""
     return reduce_sum(g * gamma_sample_grad(alpha, out), list(range(len(shape))))
 
 
 random_gamma = opaque(
     "random_gamma", FLOAT, "alpha state:Index shape:Shape", xla="sampling.random_gamma",
     rule=(_gamma_rule, None), tolerance=4,
-    gradient_samples=[],  # the sampler rejects: its numbers do not move smoothly; see tests/test_random.py
+    gradient_samples=[],  # a rejection sampler is not continuous in alpha; see tests/test_random.py
     numpy=philox.recorded([
         [0.027734944165202002, 0.5686103270080161, 2.8233154932905653],
         [0.08037696213740272, 0.5916012535277393, 2.1533925682978055],
     ]),
     samples=[call(at([0.5, 1.0, 3.0]), _TF, shape=[2])],
     bad=[(call(at([0.5]), ints([1], "int64"), shape=[2]), "InvalidArgumentError", "must be int64[3]")],
-    doc="Gamma numbers with the shape parameters `alpha`: a tensor `shape + alpha.shape`.",
+    doc="Samples from gamma distributions with the shape parameters `alpha`: a tensor `shape + alpha.shape`.",
 )  # fmt: skip
 
 random_poisson = opaque(
@@ -129,7 +129,7 @@ random_poisson = opaque(
     numpy=philox.recorded([[0.0, 4.0, 45.0], [0.0, 3.0, 41.0]]),
     samples=[call(at([0.5, 3.0, 40.0]), _TF, shape=[2])],
     bad=[(call(at([0.5]), ints([1], "int64"), shape=[2]), "InvalidArgumentError", "must be int64[3]")],
-    doc="Poisson numbers with the rates `lam`: a tensor `shape + lam.shape`.",
+    doc="Samples from Poisson distributions with the rates `lam`: a tensor `shape + lam.shape`.",
 )  # fmt: skip
 
 
@@ -148,7 +148,7 @@ random_binomial = opaque(
         (call(_f32(1.0), _f32(0.5), ints([1], "int64"), shape=[2]), "InvalidArgumentError", "must be int64[3]"),
         (call(_f32(1.0, 2.0), _f32(0.5), _S, shape=[2]), "InvalidArgumentError", "one shape"),
     ],
-    doc="Binomial numbers for `counts` trials of probability `probs`: a tensor `shape + counts.shape`.",
+    doc="Samples from binomial distributions, `counts` trials of probability `probs`: a tensor `shape + counts.shape`.",
 )  # fmt: skip
 
 stateless_state = opaque(
@@ -156,10 +156,10 @@ stateless_state = opaque(
     numpy=lambda seed: np.append(philox.groups_of((0x02461E293EC8F720, seed[1], seed[0]), 1).view(np.int64)[0], 0),
     samples=[call(ints([1, 2])), call(ints([-3, 2**40], "int64"))],
     bad=[(call(ints([1])), "InvalidArgumentError", "seed must have shape [2]")],
-    doc="The stream of a stateless op: its two seeds, scrambled as TensorFlow does.",
+    doc="The stream of a stateless op, from its two seeds, scrambled as TensorFlow does.",
 )  # fmt: skip
 
-# ---- from a stream to numbers -------------------------------------------------------------------
+# ---- from a stream to samples -------------------------------------------------------------------
 #
 # `streams(count)` gives the stream for `count` numbers: of an op, of a seed, or of a Generator.
 
@@ -221,7 +221,7 @@ def uniform_of(streams, shape, minval, maxval, dtype):
     if dtype.is_integer:
         if (minval is None) != (maxval is None):
             raise ValueError(
-                f"For integer dtype {dtype}, minval and maxval must be both `None` or both non-`None`; got "
+                f"uniform: For integer dtype {dtype}, minval and maxval must be both `None` or both non-`None`; got "
                 f"minval={minval} and maxval={maxval}"
             )
         if minval is None:
@@ -249,7 +249,7 @@ def gamma_of(streams, sample_shape, alpha, beta):
 
 
 def binomial_parameters(counts, probs):
-    """Both in one float type and one shape."""
+    """Two parameters, converted to one float type and broadcast to one shape."""
     probs = convert_to_tensor(probs, dtype_hint=dtypes.float32)
     counts = convert_to_tensor(counts, dtype_hint=probs.dtype)
     wide = dtypes.float64 if dtypes.float64 in (probs.dtype, counts.dtype) else dtypes.float32
@@ -258,7 +258,7 @@ def binomial_parameters(counts, probs):
 
 
 def binomial_of(stream, shape, counts, probs, dtype):
-    """`stream(samples, parameters)` gives the stream for that many samples of that many parameters."""
+    """`stream(samples, parameters)` returns the stream for that number of samples for each of that number of parameters."""
     counts, probs = binomial_parameters(counts, probs)
     dims, _ = size_of(shape)
     samples = samples_of(dims, counts, "the shape of counts and probs")
@@ -268,7 +268,7 @@ def binomial_of(stream, shape, counts, probs, dtype):
 
 
 def samples_of(dims, parameter, name):
-    """The part of a shape that is left of the parameter's."""
+    """The part of the shape before that of the parameter, with which it must end."""
     cut = len(dims) - parameter.ndim
     if cut < 0 or tuple(dims[cut:]) != tuple(parameter.shape):
         raise errors.InvalidArgumentError(
@@ -278,12 +278,12 @@ def samples_of(dims, parameter, name):
 
 
 def _of_op(op, dtype, seed):
-    """Streams of a stateful op."""
+    """Streams of a stateful op: another one for each call."""
     return lambda count: _state.op_stream(op, dtype, seed, 256 * count)
 
 
 def of_seed(seed):
-    """Streams of a stateless op: always the same."""
+    """Streams of a stateless op: the same for every call."""
     return lambda count: stateless_state(seed)
 
 
@@ -292,7 +292,7 @@ def of_seed(seed):
 
 @composite("random.normal")
 def normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None):
-    """Normal numbers, differentiable with respect to `mean` and `stddev`.
+    """Samples from a normal distribution. Differentiable with respect to `mean` and `stddev`.
 
     Args:
       shape: the shape of the result.
@@ -305,28 +305,32 @@ def normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=No
 
 @composite("random.truncated_normal")
 def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None):
-    """Normal numbers; those more than two standard deviations from the mean are drawn again."""
+    """Samples from a normal distribution, limited to two standard deviations from the mean. Arguments as in `normal`."""
     return truncated_normal_of(_of_op("truncated_normal", dtype, seed), shape, mean, stddev, dtype)
 
 
 @composite("random.uniform")
 def uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=None):
-    """Uniform numbers in [minval, maxval), differentiable with respect to both; floats in [0, 1) by default.
+    """Samples from a uniform distribution over [minval, maxval), floats in [0, 1) by default.
+
+    Differentiable with respect to `minval` and `maxval`.
 
     Raises:
       ValueError: for integers without `maxval`, or a type that is neither float nor int32/int64.
     """
     dtype = dtypes.as_dtype(dtype)
     if dtype not in _UNIFORM_TYPES:
-        raise ValueError(f"Argument `dtype` got invalid value {dtype}. Accepted dtypes are {_UNIFORM_TYPES}.")
+        raise ValueError(
+            f"uniform: Argument `dtype` got invalid value {dtype}. Accepted dtypes are {_UNIFORM_TYPES}."
+        )
     if dtype.is_integer and maxval is None:
-        raise ValueError(f"Must specify maxval for integer dtype {dtype!r}")
+        raise ValueError(f"uniform: Must specify maxval for integer dtype {dtype!r}")
     return uniform_of(_of_op("uniform", dtype, seed), shape, minval, maxval, dtype)
 
 
 @composite("random.gamma")
 def gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=None):
-    """Gamma numbers with shape `alpha` and rate `beta`: a tensor `shape + broadcast(alpha, beta).shape`.
+    """Samples from gamma distributions with shape `alpha` and rate `beta`: `shape + broadcast(alpha, beta).shape`.
 
     Differentiable with respect to both; `alpha` through implicit reparametrisation.
     """
@@ -346,21 +350,21 @@ def gamma_parameters(alpha, beta, dtype):
 
 @composite("random.beta")
 def beta(shape, alpha, beta, dtype=dtypes.float32, seed=None, name=None):
-    """Beta numbers with the parameters `alpha` and `beta`: a tensor `shape + broadcast(alpha, beta).shape`.
+    """Samples from beta distributions with parameters `alpha`, `beta`: `shape + broadcast(alpha, beta).shape`.
 
     Differentiable with respect to both. TensorFlow has this in TensorFlow Probability only.
     """
     alpha, beta = convert_to_tensor(alpha, dtype), convert_to_tensor(beta, dtype)
     common = np.broadcast_shapes(tuple(alpha.shape), tuple(beta.shape))
-    both = stack([broadcast_to(alpha, common), broadcast_to(beta, common)])
-    x = gamma_of(_of_op("beta", both.dtype, seed), shape, both, None)
+    parameters = stack([broadcast_to(alpha, common), broadcast_to(beta, common)])
+    x = gamma_of(_of_op("beta", parameters.dtype, seed), shape, parameters, None)
     first, second = unstack(x, axis=len(size_of(shape)[0]))
     return first / (first + second)
 
 
 @composite("random.poisson")
 def poisson(shape, lam, dtype=dtypes.float32, seed=None, name=None):
-    """Poisson numbers with the rates `lam`: a tensor `shape + lam.shape`. No gradient."""
+    """Samples from Poisson distributions with the rates `lam`: a tensor `shape + lam.shape`. No gradient."""
     lam, dtype = convert_to_tensor(lam, dtype_hint=dtypes.float32), dtypes.as_dtype(dtype)
     dims, size = size_of(shape)
     return random_poisson(lam, _of_op("poisson", dtype, seed)(size * lam._numel), dims, dtype)
@@ -368,7 +372,7 @@ def poisson(shape, lam, dtype=dtypes.float32, seed=None, name=None):
 
 @composite("random.categorical")
 def categorical(logits, num_samples, dtype=None, seed=None, name=None):
-    """Class numbers drawn with the probabilities softmax(logits): a tensor `[batch, num_samples]`."""
+    """Class indices drawn with the probabilities softmax(logits): a tensor `[batch, num_samples]`."""
     logits = convert_to_tensor(logits)
     dtype = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     num_samples = int(num_samples)
@@ -378,7 +382,7 @@ def categorical(logits, num_samples, dtype=None, seed=None, name=None):
 
 @composite("random.shuffle")
 def shuffle(value, seed=None, name=None):
-    """`value` with its rows (first axis) in random order."""
+    """`value` with the slices along its first axis in random order."""
     x = convert_to_tensor(value)
     if x.ndim == 0 or x.shape[0] < 2:
         _state.next_seeds(seed)

@@ -1,7 +1,6 @@
-"""Reductions: sums, means, products, extrema, truth, log-sum-exp, and where the extrema are.
+"""Reductions: sums, means, products, minima, maxima, any, all, log-sum-exp, argmin, argmax.
 
-What is computed from several of them (variances, norms, counts) lives in `statistics` and
-`norms`.
+Functions that combine several of them (variances, norms, counts) are in `statistics` and `norms`.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ __all__ = [
 
 
 def _keep(y, x, axes, keepdims):
-    """A reduction's result (or its cotangent) in a shape that broadcasts to the operand's."""
+    """Reshapes the result of a reduction (or its cotangent) so that it broadcasts to the operand."""
     if keepdims or axes == tuple(range(len(axes))):
-        return y  # broadcasting alone restores leading axes
+        return y  # broadcasting restores leading axes by itself
     return movement.reshape(y, [1 if i in axes else n for i, n in enumerate(x.shape)])
 
 
@@ -86,7 +85,7 @@ reduce_mean = reduction(
     linear="input_tensor", pattern="adds", simplify=rewriting.mean,
     numpy=_reference(_numpy_mean), samples=_SOME, bad=[*_BAD, _BAD_BOOL],
     names="reduce_mean math.reduce_mean",
-    doc="The mean of the elements of `input_tensor` over `axis`; of integers an integer, cut towards zero.",
+    doc="The mean of the elements of `input_tensor` over `axis`; for integers an integer, rounded towards zero.",
 )  # fmt: skip
 
 sum_squares = reduction(
@@ -123,25 +122,25 @@ sum_to = reduction(
 
 
 def _merged(x, axes):
-    """`x` with `axes` made one, the place of that axis, and the way back."""
-    shape, kept = list(x.shape), [i for i in range(len(x.shape)) if i not in axes]
+    """`x` with `axes` merged into one, that axis, and the inverse."""
+    shape, others = list(x.shape), [i for i in range(len(x.shape)) if i not in axes]
     size = _count(x, axes)
-    if axes and axes[-1] - axes[0] + 1 == len(axes):  # neighbours
+    if axes and axes[-1] - axes[0] + 1 == len(axes):  # adjacent
         y = movement.reshape(x, [*shape[: axes[0]], size, *shape[axes[-1] + 1 :]])
         return y, axes[0], lambda z: movement.reshape(z, shape)
-    perm = [*kept, *axes]
-    y = movement.reshape(movement.transpose(x, perm), [*(shape[i] for i in kept), size])
+    perm = [*others, *axes]
+    y = movement.reshape(movement.transpose(x, perm), [*(shape[i] for i in others), size])
 
     def restore(z):
         return movement.transpose(
             movement.reshape(z, [shape[i] for i in perm]), [perm.index(i) for i in range(len(perm))]
         )
 
-    return y, len(kept), restore
+    return y, len(others), restore
 
 
 def _product_rule(g, x, out, axes, keepdims):
-    """The product of all *other* elements, from the left and from the right: right where some are 0."""
+    """The product of all *other* elements, as the products before and after each: correct where elements are 0."""
     g = _keep(g, x, axes, keepdims)
     if len(axes) == 1:
         y, axis, restore = x, axes[0], lambda z: z
@@ -167,7 +166,7 @@ reduce_prod = reduction(
 
 
 def _extremum_rule(g, x, out, axes, keepdims):
-    """All elements that reach the extremum share the cotangent equally."""
+    """Divides the cotangent equally among all elements that equal the extremum."""
     reached = casting.cast(equal(x, _keep(out, x, axes, keepdims)), x.dtype)
     return reached * (_keep(g, x, axes, keepdims) / reduce_sum(reached, axes, True))
 
@@ -211,16 +210,16 @@ _BAD_ARG = [
 argmax = reduction(
     "argmax", REAL | BOOL, "input axis:Axis=None output_type:Dtype=int64", rule=None, xla="reduction.argmax",
     numpy=_numpy_arg(np.argmax), samples=_ARG, bad=_BAD_ARG, names="argmax math.argmax",
-    doc="The index of the largest element along `axis` (the first one if None); of equal ones the first.",
+    doc="The index of the largest element along `axis` (axis 0 if None), the first of equal ones.",
 )  # fmt: skip
 
 argmin = reduction(
     "argmin", REAL | BOOL, "input axis:Axis=None output_type:Dtype=int64", rule=None, xla="reduction.argmin",
     numpy=_numpy_arg(np.argmin), samples=_ARG, bad=_BAD_ARG, names="argmin math.argmin",
-    doc="The index of the smallest element along `axis` (the first one if None); of equal ones the first.",
+    doc="The index of the smallest element along `axis` (axis 0 if None), the first of equal ones.",
 )  # fmt: skip
 
-# ---- truth ----
+# ---- any, all ----
 
 _TRUTH = [
     call(bools(True)), call(bools([True, False])), call(bools([[True, False], [True, True]]), axis=1),
@@ -231,7 +230,7 @@ _NOT_BOOL = [(call(at([1.0, 0.0], "float32")), "InvalidArgumentError", "expected
 reduce_any = reduction(
     "any", BOOL, rule=None, numpy=_reference(np.any), samples=_TRUTH, bad=_NOT_BOOL, epilogue="any", xla="jnp.any",
     names="reduce_any math.reduce_any",
-    doc="Whether one of the elements over `axis` is true.",
+    doc="Whether any element over `axis` is true.",
 )  # fmt: skip
 
 reduce_all = reduction(

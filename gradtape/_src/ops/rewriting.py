@@ -1,8 +1,8 @@
-"""How ops in a graph become simpler ones: the algebra of the rows that have some.
+"""Algebraic simplification of graphs: the `simplify` functions of rows.
 
-`simplify(b, operands, attrs)` of a row looks at the operands of a node, values of a graph whose makers
-are known, and gives a value that is equal and cheaper, or None. What it needs it adds by
-`b.add(name, *operands, attrs=...)`, which is simplified in its turn (`graph/simplify.py`).
+`simplify(b, operands, attrs)` of a row inspects the operands of a node, which are values of the graph, and returns an
+equal value that is cheaper, or None. It adds nodes by `b.add(name, *operands, attrs=...)`, which simplifies them in
+turn (`graph/simplify.py`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base.dtypes import DIFFERENTIABLE, WIDE
 
-# Constants up to this many elements are computed, and looked into, when a graph is compiled.
+# Constants of up to this many elements are folded, and their values read, when a graph is compiled.
 FOLDED = _core.Setting(4096)
 
-# ---- the vocabulary -----------------------------------------------------------------------------
+# ---- what rules ask about values -----------------------------------------------------------------------------
 
 
 def number_of(v: Any) -> Any:
-    """The number that all elements of a constant are; None when it is not a constant or has several."""
+    """The number that all elements of a constant equal; None if elements differ, or the value is not a constant."""
     if v.constant is None or not 0 < v.size <= FOLDED.now() or v.dtype not in DIFFERENTIABLE:
         return None
     array = v.constant.numpy().reshape(-1) if v.shape else v.constant.numpy()
@@ -37,16 +37,16 @@ def is_number(v: Any, number: float) -> bool:
 
 
 def made_by(v: Any, name: str) -> Any:
-    """The node that made a value, if it is of the op of that name."""
+    """The node that computes a value, if it is a call of that op."""
     return v.node if v.node is not None and v.node.name == name else None
 
 
-# The shape that shapes broadcast to; equal layers ask for the same again.
+# The shape that shapes broadcast to; cached, since equal layers ask for the same shapes.
 broadcast = lru_cache(4096)(np.broadcast_shapes)
 
 
 def fills(x: Any, *others: Any) -> bool:
-    """Whether the others broadcast to the shape of `x`."""
+    """Whether the other values broadcast to the shape of `x`."""
     return broadcast(x.shape, *(o.shape for o in others)) == x.shape
 
 
@@ -102,8 +102,8 @@ def div(b, operands, attrs):
     number = number_of(y)
     if number == 1 and fills(x, y):
         return x
-    # Exact only for powers of two; elsewhere one rounding more, which tolerances of wide types allow
-    # for. The reciprocal itself must be an ordinary number.
+    # Exact for powers of two; otherwise one more rounding, which the tolerances of wide types allow for. The
+    # reciprocal must be a normal number.
     if number and y.dtype in WIDE and _is_ordinary(number):
         return b.add("mul", x, b.add("reciprocal", y))
     return None
@@ -163,7 +163,7 @@ def transpose(b, operands, attrs):
 
 
 def to_shape(b, operands, attrs):
-    """sum_to and broadcast_to of as many elements as there are: another shape at most."""
+    """sum_to and broadcast_to that keep the number of elements: at most a reshape."""
     (x,) = operands
     shape = tuple(attrs[0])
     return b.add("reshape", x, attrs=(shape,)) if int(np.prod(shape)) == x.size else None
@@ -173,7 +173,7 @@ def to_shape(b, operands, attrs):
 
 
 def _of_less(b, name, x, attrs, shape):
-    """A sum by one of fewer elements: of what is negated (up to the sign of zero), or repeated."""
+    """A sum of negated elements is the negated sum (up to the sign of zero); one of repeated elements a multiple."""
     if x.size == 0:
         return None
     negated = made_by(x, "neg")
@@ -195,7 +195,7 @@ def sum_to(b, operands, attrs):
         return less
     inner = made_by(x, "reshape")
     if inner and shape:
-        # Which leading axes there are does not matter: the sum can end the cluster that computes `before`.
+        # The number of leading axes does not matter: the sum can end the cluster that computes `before`.
         before = inner.operands[0]
         if before.shape[-len(shape) :] == x.shape[-len(shape) :] == shape:
             return b.add("sum_to", before, attrs=attrs)
@@ -203,7 +203,7 @@ def sum_to(b, operands, attrs):
 
 
 def sum_(b, operands, attrs):
-    """A sum over axes of length one, or of less."""
+    """A sum over axes of size 1 or 0."""
     (x,) = operands
     axes, keepdims = attrs
     shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
@@ -213,7 +213,7 @@ def sum_(b, operands, attrs):
 
 
 def mean(b, operands, attrs):
-    """A mean is a sum and a factor: the sum can end a cluster."""
+    """A mean as a sum and a factor: the sum can end a cluster."""
     (x,) = operands
     if x.dtype not in WIDE:
         return None
@@ -230,7 +230,7 @@ def mean(b, operands, attrs):
 
 
 def matmul(b, operands, attrs):
-    """Products read transposed operands as they are, and constant rows that are all the same once."""
+    """Products read transposed operands in place, and equal rows of a constant only once."""
     flags = list(attrs)
     for side in (0, 1):
         row = _repeated_row(operands[side])
@@ -252,13 +252,13 @@ def matmul(b, operands, attrs):
 
 
 def _product_with_rows(b, operands, flags, side, row):
-    """The product of two matrices, of which the one on this side has the same row everywhere."""
+    """The product of two matrices, if all rows of the one on this side are equal."""
     other = operands[1 - side]
     shape = (operands[0].shape[int(flags[0])], operands[1].shape[1 - int(flags[1])])
-    if flags[side] == bool(side):  # rows of the result, or columns of it, are the same
+    if flags[side] == bool(side):  # all rows, or all columns, of the result are equal
         product = b.add("matmul", *((row, other) if side == 0 else (other, row)), attrs=tuple(flags))
         return b.add("broadcast_to", product, attrs=(shape,))
-    # What is summed over has the same factor everywhere.
+    # All elements that are summed have the same factor.
     total = b.add("sum", other, attrs=((int(flags[1 - side]) ^ side,), True))
     column, across = (row, total) if side == 0 else (total, row)
     return b.add(
@@ -269,7 +269,7 @@ def _product_with_rows(b, operands, flags, side, row):
 
 
 def _repeated_row(v: Any) -> Any:
-    """The row that all rows of a constant matrix are, as a matrix; None if it is no such thing."""
+    """The one row of a constant matrix whose rows are all equal, as a matrix; None for any other value."""
     if v.constant is None or len(v.shape) != 2 or v.shape[0] < 2 or not 0 < v.size <= FOLDED.now():
         return None
     array = v.constant.numpy()

@@ -1,4 +1,4 @@
-"""Runs of rows that move together, as rows of the table; the rows of ragged tensors are such runs."""
+"""Moving runs of consecutive rows; the rows of ragged tensors are such runs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ take_runs = indexed(
         (call((3,), *_runs([0, 1], [2, 1], [0, 1]), size=4), "InvalidArgumentError",
          "places[1] = 1 is before the end of the run before it, 2"),
     ],
-    doc="Zeros of `size` rows with `lengths[i]` rows of `x`, from `starts[i]` on, at `places[i]`; these do not overlap.",
+    doc="`size` rows of zeros, with the runs `x[starts[i] : starts[i] + lengths[i]]` at `places[i]`, which do not overlap.",
 )  # fmt: skip
 
 add_runs = indexed(
@@ -81,5 +81,5 @@ add_runs = indexed(
         (call((3,), *_runs([0, 1], [2, 1], [0, 1]), size=4), "InvalidArgumentError",
          "starts[1] = 1 is before the end of the run before it, 2"),
     ],
-    doc="The transpose of take_runs: runs of `x` that do not overlap, added to zeros of `size` rows at places that may.",
+    doc="The transpose of take_runs: runs of `x`, which do not overlap, added to zeros at places that may overlap.",
 )  # fmt: skip

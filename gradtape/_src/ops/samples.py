@@ -1,12 +1,12 @@
-"""Sample inputs of the rows: short descriptions that the contract test turns into arrays.
+"""Sample inputs of rows: short descriptions that the contract test converts to arrays.
 
 An operand is described by
   * a tuple of ints: the shape of random numbers between -2 and 2 (or the range of the row),
-  * `at(...)`: these very values, for ties, poles and edges,
+  * `at(...)`: exactly these values, for ties, poles and edges,
   * `ints(...)`: integers, for indices,
-  * `bools(...)`: truth values,
-  * `inside(lo, hi, *shape)`: random numbers of a range of their own,
-  * `regular(*shape)`: random matrices far from singular ones,
+  * `bools(...)`: booleans,
+  * `inside(lo, hi, *shape)`: random numbers between lo and hi,
+  * `regular(*shape)`: random well-conditioned matrices,
   * `definite(*shape)`: random self-adjoint positive definite matrices. Such an operand stays self-adjoint
     when derivatives are checked.
 """
@@ -32,7 +32,7 @@ class At(NamedTuple):
 
 
 class Matrices(NamedTuple):
-    """Random matrices with an inverse."""
+    """Random well-conditioned matrices."""
 
     shape: tuple[int, ...]
     definite: bool

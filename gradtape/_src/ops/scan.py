@@ -1,4 +1,4 @@
-"""Running sums, products and log-sum-exps along an axis, and the recurrence that is their gradient."""
+"""Cumulative sums, products and log-sum-exps along an axis, and the recurrence that their gradients use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["cumprod", "cumsum", "cumulative_logsumexp", "linear_recurrence"]
 
 
 def _next(x, axis, reverse):
-    """At each place the element that a scan meets next, and 0 at its end."""
+    """Shifts `x` by one against the direction of the scan: each place gets the next element, the last one 0."""
     if x.shape[axis] == 0:
         return x
     part = [slice(None)] * len(x.shape)
@@ -50,7 +50,7 @@ cumsum = opaque(
     batch="leading",
     rule=lambda g, x, out, axis, exclusive, reverse: cumsum(g, axis, exclusive, not reverse),
     numpy=_reference(np.cumsum, 0), samples=_SCANS, bad=_BAD, names="cumsum math.cumsum",
-    doc="The running sum of `x` along `axis`. `exclusive` leaves each element out of its own sum.",
+    doc="The cumulative sum of `x` along `axis`. With `exclusive`, each element is left out of its own sum.",
 )  # fmt: skip
 
 
@@ -82,14 +82,14 @@ linear_recurrence = opaque(
         call((0, 3), (0, 3)), call(at([2.0, 0.0, 3.0]), (3,)),
     ],
     bad=[(call((3,), (2,)), "InvalidArgumentError", "same shape")],
-    doc="`out[i] = a[i] * out[i - 1] + b[i]` along `axis`, beginning with 0.",
+    doc="`out[i] = a[i] * out[i - 1] + b[i]` along `axis`, with 0 before the first element.",
 )  # fmt: skip
 
 
 def _cumprod_rule(g, x, out, axis, exclusive, reverse):
-    """What comes before an element, times what the cotangents after it bring back.
+    """The product of the elements before, times a recurrence over the cotangents after.
 
-    Neither divides by `x`, so the derivative is right where `x` is 0 (TensorFlow's is not).
+    Neither divides by `x`, so the derivative is correct where `x` is 0 (TensorFlow's is not).
     """
     before = cumprod(x, axis, True, reverse)
     after = _recurrence_wrt_b(_next(g, axis, reverse) if exclusive else g, x, axis, reverse)
@@ -103,12 +103,12 @@ cumprod = opaque(
     numpy=_reference(np.cumprod, 1),
     samples=[*_SCANS, call(at([2.0, 0.0, 3.0, 0.0])), call(at([2.0, 0.0, 3.0]), exclusive=True)],
     bad=_BAD, edges=[((at([2.0, 0.0, 3.0]),), ([1.0, 8.0, 0.0],))], names="math.cumprod",
-    doc="The running product of `x` along `axis`. Its gradient is right where elements are 0.",
+    doc="The cumulative product of `x` along `axis`. Its gradient is correct where elements are 0.",
 )  # fmt: skip
 
 
 def _cumulative_logsumexp_rule(g, x, out, axis, exclusive, reverse):
-    """Every exponent below is at most 0: a running log-sum-exp never falls."""
+    """A cumulative log-sum-exp never decreases, so the exponents below are at most 0."""
     total = cumulative_logsumexp(x, axis, False, reverse)
     step = exp(total - _next(total, axis, reverse))
     return exp(x - total) * linear_recurrence(
@@ -121,7 +121,7 @@ cumulative_logsumexp = opaque(
     batch="leading",
     rule=_cumulative_logsumexp_rule,
     numpy=_reference(np.logaddexp.accumulate, -np.inf), samples=_SCANS,
-    gradient_samples=[s for s in _SCANS if not s.attrs.get("exclusive")],  # those begin with -inf
+    gradient_samples=[s for s in _SCANS if not s.attrs.get("exclusive")],  # exclusive ones begin with -inf
     bad=_BAD, names="math.cumulative_logsumexp",
-    doc="The running `log(sum(exp(x)))` along `axis`, without overflow.",
+    doc="The cumulative `log(sum(exp(x)))` along `axis`, without overflow.",
 )  # fmt: skip

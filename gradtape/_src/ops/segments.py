@@ -1,7 +1,7 @@
-"""Sums, means, products and extrema of the rows that share a segment id; partition and stitch.
+"""Sums, means, products, minima and maxima of rows with the same segment id; partition and stitch.
 
-The unsorted forms are rows of the table. The sorted ones (`segment_sum`, ...) take as many
-segments as the last id says, and a segment without rows is 0 (1 for the product).
+The unsorted forms are rows of the table. The sorted ones (`segment_sum`, ...) have as many segments as the last id
+plus one; an empty segment is 0 (1 for the product).
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ __all__ = [
 
 
 def _gather_segments(y, ids):
-    """For each id its segment's row of `y`; zeros for negative ids, which belong to no segment."""
+    """Gathers the row of `y` for each id; zeros for negative ids, which belong to no segment."""
     rows = gather(y, maximum(ids, 0))
-    inside = reshape(greater_equal(ids, 0), [*ids.shape, *[1] * (y.ndim - 1)])
-    return select(inside, rows, 0)
+    in_segment = reshape(greater_equal(ids, 0), [*ids.shape, *[1] * (y.ndim - 1)])
+    return select(in_segment, rows, 0)
 
 
 def _extremum_rule(g, x, ids, out, num_segments):
-    """The rows that equal the extremum share its cotangent."""
-    inside = reshape(greater_equal(ids, 0), [*ids.shape, *[1] * (out.ndim - 1)])
-    chosen = logical_and(equal(x, gather(out, maximum(ids, 0))), inside)
+    """Divides the cotangent equally among the rows that equal the extremum."""
+    in_segment = reshape(greater_equal(ids, 0), [*ids.shape, *[1] * (out.ndim - 1)])
+    chosen = logical_and(equal(x, gather(out, maximum(ids, 0))), in_segment)
     count = unsorted_segment_sum(casting.cast(chosen, g.dtype), ids, num_segments)
-    # A segment without rows has no winner: its share is 0, not NaN.
+    # The share of an empty segment is 0, not NaN.
     return select(chosen, _gather_segments(divide_no_nan(g, count), ids), 0)
 
 
 def _product_rule(g, x, ids, out, num_segments):
-    """The product of the others, also where some of them are zero."""
+    """The gradient is the product of the other rows of the segment, also where some of them are zero."""
     is_zero = equal(x, 0)
     others = select(is_zero, 1, x)
     zeros = _gather_segments(unsorted_segment_sum(casting.cast(is_zero, g.dtype), ids, num_segments), ids)
     product = _gather_segments(unsorted_segment_prod(others, ids, num_segments), ids)
-    alone = select(is_zero, equal(zeros, 1), equal(zeros, 0))
-    factor = select(alone, product / others, 0)
+    is_factor = select(is_zero, equal(zeros, 1), equal(zeros, 0))
+    factor = select(is_factor, product / others, 0)
     return _gather_segments(g, ids) * conjugate(factor)
 
 
@@ -108,7 +108,7 @@ unsorted_segment_sum = indexed(
     rule=(lambda g, x, ids, out, num_segments: _gather_segments(g, ids), None),
     numpy=_numpy_segments(np.add, lambda t: 0), samples=[*_FULL, *_EMPTY], bad=_BAD,
     names="math.unsorted_segment_sum",
-    doc="For each of `num_segments` segments the sum of the rows of `data` with its id; negative ids are "
+    doc="The sum of the rows of `data` in each of `num_segments` segments; negative ids are "
         "left out.",
 )  # fmt: skip
 
@@ -116,7 +116,7 @@ unsorted_segment_max = indexed(
     "unsorted_segment_max", REAL, _ARGS, rule=(_extremum_rule, None), xla="segments.unsorted_segment_max",
     batch=batching.segments("unsorted_segment_max"),
     numpy=_numpy_segments(np.maximum, _lowest), samples=_FULL, bad=_BAD, names="math.unsorted_segment_max",
-    doc="For each segment the largest of its rows, element by element; the lowest number without any. Ties "
+    doc="The element-wise maximum of the rows of each segment; the lowest number for an empty one. Ties "
         "share the gradient.",
 )  # fmt: skip
 
@@ -124,7 +124,7 @@ unsorted_segment_min = indexed(
     "unsorted_segment_min", REAL, _ARGS, rule=(_extremum_rule, None), xla="segments.unsorted_segment_min",
     batch=batching.segments("unsorted_segment_min"),
     numpy=_numpy_segments(np.minimum, _highest), samples=_FULL, bad=_BAD, names="math.unsorted_segment_min",
-    doc="For each segment the smallest of its rows, element by element; the highest number without any. "
+    doc="The element-wise minimum of the rows of each segment; the highest number for an empty one. "
         "Ties share the gradient.",
 )  # fmt: skip
 
@@ -133,12 +133,12 @@ unsorted_segment_prod = indexed(
     batch=batching.segments("unsorted_segment_prod"),
     numpy=_numpy_segments(np.multiply, lambda t: 1), samples=[*_FULL, *_EMPTY], bad=_BAD,
     names="math.unsorted_segment_prod",
-    doc="For each segment the product of its rows, element by element; 1 without any.",
+    doc="The element-wise product of the rows of each segment; 1 for an empty one.",
 )  # fmt: skip
 
 
 def _counts(x: Any, ids: Any, num_segments: Any) -> Any:
-    """How many rows each segment has, at least 1, in a shape that divides the sums."""
+    """The number of rows of each segment, at least 1, in a shape that broadcasts with the sums."""
     ones = conversion.convert(np.ones(tuple(ids.shape)), x.dtype.real_dtype._code)
     count = maximum(unsorted_segment_sum(ones, ids, num_segments), 1)
     count = casting.cast(count, x.dtype) if x.dtype.is_complex else count
@@ -147,14 +147,14 @@ def _counts(x: Any, ids: Any, num_segments: Any) -> Any:
 
 @composite("math.unsorted_segment_mean")
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
-    """For each segment the mean of its rows; 0 without any."""
+    """The mean of the rows of each segment; 0 for an empty one."""
     x, ids = as_tensor(data), as_tensor(segment_ids)
     return unsorted_segment_sum(x, ids, num_segments) / _counts(x, ids, num_segments)
 
 
 @composite("math.unsorted_segment_sqrt_n")
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
-    """For each segment the sum of its rows, divided by the square root of their number."""
+    """The sum of the rows of each segment, divided by the square root of their number."""
     x, ids = as_tensor(data), as_tensor(segment_ids)
     return unsorted_segment_sum(x, ids, num_segments) / sqrt(_counts(x, ids, num_segments))
 
@@ -182,19 +182,19 @@ def _sorted(op: str, data: Any, segment_ids: Any) -> tuple[Any, Any, int]:
 
 @composite("math.segment_sum")
 def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:
-    """The sum of the rows of each segment; the ids do not decrease."""
+    """The sum of the rows of each segment. `segment_ids` must be sorted."""
     return unsorted_segment_sum(*_sorted("segment_sum", data, segment_ids))
 
 
 @composite("math.segment_prod")
 def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Any:
-    """The product of the rows of each segment; the ids do not decrease."""
+    """The product of the rows of each segment. `segment_ids` must be sorted."""
     return unsorted_segment_prod(*_sorted("segment_prod", data, segment_ids))
 
 
 @composite("math.segment_mean")
 def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Any:
-    """The mean of the rows of each segment; the ids do not decrease."""
+    """The mean of the rows of each segment. `segment_ids` must be sorted."""
     x, ids, n = _sorted("segment_mean", data, segment_ids)
     divide = floordiv if x.dtype.is_integer else lambda a, b: a / b
     return divide(unsorted_segment_sum(x, ids, n), _counts(x, ids, n))
@@ -209,13 +209,13 @@ def _extremum(op: str, of: Any, data: Any, segment_ids: Any) -> Any:
 
 @composite("math.segment_max")
 def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Any:
-    """The largest of the rows of each segment; the ids do not decrease. Ties share the gradient."""
+    """The element-wise maximum of the rows of each segment. `segment_ids` must be sorted. Ties share the gradient."""
     return _extremum("segment_max", unsorted_segment_max, data, segment_ids)
 
 
 @composite("math.segment_min")
 def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Any:
-    """The smallest of the rows of each segment; the ids do not decrease. Ties share the gradient."""
+    """The element-wise minimum of the rows of each segment. `segment_ids` must be sorted. Ties share the gradient."""
     return _extremum("segment_min", unsorted_segment_min, data, segment_ids)
 
 
@@ -224,7 +224,7 @@ def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Any:
 
 @composite("dynamic_partition")
 def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list:
-    """`data` in `num_partitions` parts: part i has the rows where `partitions` is i, in order."""
+    """Splits `data` into `num_partitions` parts: part i has the rows where `partitions` is i, in order."""
     x, parts = as_tensor(data), as_tensor(partitions)
     rank, values = parts.ndim, array_of(parts)
     if tuple(x.shape)[:rank] != values.shape:
@@ -234,9 +234,9 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
         )
     wrong = np.argwhere((values < 0) | (values >= num_partitions))
     if len(wrong):
-        at_ = ",".join(str(i) for i in wrong[0])
+        position = ",".join(str(i) for i in wrong[0])
         raise InvalidArgumentError(
-            f"dynamic_partition: partitions[{at_}] = {values[tuple(wrong[0])]} is not in [0, "
+            f"dynamic_partition: partitions[{position}] = {values[tuple(wrong[0])]} is not in [0, "
             f"{num_partitions})"
         )
     rows = reshape(x, [values.size, *tuple(x.shape)[rank:]])
@@ -245,9 +245,9 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
 
 @composite("dynamic_stitch")
 def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
-    """The rows of all `data` in the order that `indices` say: `out[indices[k][i]] = data[k][i]`.
+    """Merges the rows of all `data` into one tensor: `out[indices[k][i]] = data[k][i]`.
 
-    Where an index occurs more than once the last row stays; where one is missing there is 0.
+    If an index occurs more than once, the last row is used; rows of missing indices are 0.
     """
     places = [array_of(as_tensor(i)) for i in indices]
     tensors = [as_tensor(d) for d in data]
@@ -279,5 +279,5 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
     )
     if not source.size:
         return rows
-    taken = gather(rows, np.maximum(source, 0))
-    return taken if source.min() >= 0 else select((source >= 0).reshape(-1, *[1] * len(inner)), taken, 0)
+    out = gather(rows, np.maximum(source, 0))
+    return out if source.min() >= 0 else select((source >= 0).reshape(-1, *[1] * len(inner)), out, 0)

@@ -32,18 +32,18 @@ where_indices = opaque(
     samples=[
         call(bools([True, False, True])), call(at([[0.0, 2.0], [3.0, 0.0]])), call((0, 2)), call((2, 2, 2)),
     ],
-    doc="The coordinates of the elements that are not zero, one a row, int64.",
+    doc="The coordinates of the nonzero elements, one per row, int64.",
 )  # fmt: skip
 
 
 @composite("where")
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """Elements of `x` where `condition` holds and of `y` elsewhere, with broadcasting.
+    """Elements of `x` where `condition` is true and of `y` elsewhere, with broadcasting.
 
-    With the condition alone: the coordinates of the elements that are true or not zero, int64.
+    With `condition` alone: the coordinates of its true or nonzero elements, int64.
 
-    The gradient of the branch that is not taken is zero times its derivative: where that is
-    infinite the result is NaN, so make the operand of the branch safe as well.
+    The gradient of the branch that is not taken is zero times its derivative, which is NaN where the derivative
+    is infinite. In that case, replace the operand of the branch as well: `where(x > 0, log(where(x > 0, x, 1)), 0)`.
 
     Raises:
       ValueError: if only one of `x` and `y` is given.
@@ -51,7 +51,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     if x is None and y is None:
         return where_indices(condition)
     if x is None or y is None:
-        raise ValueError("x and y must both be non-None or both be None.")
+        raise ValueError("where: x and y must both be non-None or both be None.")
     return select(condition, x, y)
 
 
@@ -83,14 +83,14 @@ masked = indexed(
         (call((2, 3), bools(True)), "ValueError", "mask cannot be scalar."),
         (call((3,), bools([True, False, True]), count=1), "InvalidArgumentError", "selects 2 places, not 1"),
     ],
-    doc="The elements or slices of `tensor` where `mask` is true: `count` of them, if that is known.",
+    doc="The elements or slices of `tensor` where `mask` is true: `count` of them, unless that is -1.",
 )  # fmt: skip
 
 boolean_unmask = indexed(
     "boolean_unmask", ANY, "g mask:Condition axis:Int shape:Shape", linear="g", pattern="moves",
     xla="selection.boolean_unmask",
     batch=batching.boolean_unmask,
-    # The number of places is known here, so that the shape is known while a graph is built.
+    # `g` has the number of true elements, which makes the shape static in a graph.
     rule=(lambda g, x, mask, out, axis, shape: masked(g, mask, axis, x.shape[axis]), None),
     numpy=_numpy_unmask,
     samples=[
@@ -108,7 +108,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_
     """The elements or slices of `tensor` where `mask` is true.
 
     Args:
-      mask: truth values; its shape is that of `tensor` from `axis` on.
+      mask: booleans in the shape of the axes of `tensor` from `axis` on.
       axis: the first axis of `tensor` that the mask covers.
     """
     x, mask = as_tensor(tensor), as_tensor(mask)
@@ -119,14 +119,16 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_
 
 @composite("sequence_mask")
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, name: str | None = None) -> Any:
-    """For each length a row that is true in its first `length` places.
+    """A mask for each length: a row that is true in its first `length` places.
 
     Args:
       maxlen: the length of the rows; by default the largest of `lengths`.
     """
     lengths = as_tensor(lengths)
     if maxlen is not None and np.ndim(array_of(maxlen)):
-        raise ValueError(f"Argument `maxlen` must be scalar for sequence_mask, received `maxlen` = {maxlen}")
+        raise ValueError(
+            f"sequence_mask: Argument `maxlen` must be scalar for sequence_mask, received `maxlen` = {maxlen}"
+        )
     longest = max(int(array_of(lengths).max(initial=0)), 0) if maxlen is None else int(array_of(maxlen))
     places = conversion.convert(np.arange(longest), lengths.dtype._code)
     return casting.cast(less(places, expand_dims(lengths, -1)), dtype)
@@ -159,14 +161,14 @@ hot = opaque(
         ),
         (call(ints([0]), at(1), at(0), depth=3, axis=4), "InvalidArgumentError", "out of range"),
     ],
-    doc="`on_value` at the place each index names along a new axis of `depth` places, `off_value` elsewhere.",
+    doc="`on_value` at each index along a new axis of size `depth`, `off_value` elsewhere.",
 )  # fmt: skip
 
 _VALUES: dict[Any, tuple[_core.Tensor, _core.Tensor]] = {}
 
 
 def _on_and_off(dtype: dtypes.DType) -> tuple[_core.Tensor, _core.Tensor]:
-    """One and zero of a type, made once."""
+    """One and zero of a type, cached."""
     pair = _VALUES.get(dtype)
     if pair is None:
         off, on = (conversion.convert(np.array(v, bool), dtypes.bool._code) for v in (0, 1))
@@ -175,7 +177,7 @@ def _on_and_off(dtype: dtypes.DType) -> tuple[_core.Tensor, _core.Tensor]:
 
 
 def _value_of(v, dtype):
-    """A value of `one_hot`: of the type that is asked for, if it fits and has none of its own."""
+    """`on_value` or `off_value` as a tensor: a Python value gets the type `dtype` if it fits."""
     if v is not None and dtype is not None and not isinstance(v, (_core.Tensor, _core.Variable)):
         try:
             return conversion.convert(v, dtype._code)
@@ -194,14 +196,14 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Vectors of `depth` elements that are `on_value` at the place of the index, `off_value` elsewhere.
+    """Vectors of `depth` elements that are `on_value` at the index and `off_value` elsewhere.
 
     An index out of range gives a vector of `off_value` only.
 
     Args:
       on_value, off_value: 1 and 0 by default.
       axis: where the new axis goes; last by default.
-      dtype: the element type: that of the values by default, float32 without any.
+      dtype: the element type, by default that of `on_value` and `off_value`, or else float32.
     """
     axis = -1 if axis is None else axis
     if on_value is None and off_value is None:
@@ -239,7 +241,7 @@ distinct = opaque(
     "unique", ALL, "x", rule=None, many=True, shape_from_values=True,
     numpy=_numpy_unique, samples=[call(at([1, 0, 1, 1, 0])), call((4,)), call((0,))],
     bad=[(call((2, 2)), "InvalidArgumentError", "unique expects a 1D vector.")],
-    doc="The distinct elements in order of appearance, and for each element of `x` the place of its value.",
+    doc="The distinct elements in order of appearance, and for each element of `x` its index among them.",
 )  # fmt: skip
 
 invert_permutation = opaque(
@@ -278,14 +280,14 @@ def _index_type(op: str, out_idx: Any) -> dtypes.DType:
 
 @composite("unique")
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Unique:
-    """The distinct elements of a vector in order of appearance, and where each element is among them."""
+    """The distinct elements of a vector in order of appearance, and the index of each element among them."""
     y, idx = distinct(x)
     return Unique(y, casting.cast(idx, _index_type("unique", out_idx)))
 
 
 @composite("unique_with_counts")
 def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueWithCounts:
-    """As `unique`, and how often each of the distinct elements occurs."""
+    """As `unique`, with the number of occurrences of each distinct element."""
     dtype = _index_type("unique_with_counts", out_idx)
     y, idx = distinct(x)
     counts = np.bincount(idx.numpy(), minlength=y.shape[0])

@@ -1,4 +1,4 @@
-"""Sequences: whether they rise, how to turn them round, the nearest one that falls, the largest elements."""
+"""Sequences: monotonicity, reversal, isotonic regression, approximate top k."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ __all__ = ["reverse_sequence"]
 
 @composite("math.is_non_decreasing debugging.is_non_decreasing")
 def is_non_decreasing(x, name=None):
-    """Whether no element is less than the one before it, in row-major order."""
+    """Whether no element of `x`, in row-major order, is less than the one before it."""
     x = movement.reshape(as_tensor(x), [-1])
     return reduce_all(greater_equal(x[1:], x[:-1]))
 
 
 @composite("math.is_strictly_increasing debugging.is_strictly_increasing")
 def is_strictly_increasing(x, name=None):
-    """Whether each element is greater than the one before it, in row-major order."""
+    """Whether each element of `x`, in row-major order, is greater than the one before it."""
     x = movement.reshape(as_tensor(x), [-1])
     return reduce_all(greater(x[1:], x[:-1]))
 
 
 @composite("reverse_sequence")
 def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None):
-    """Each slice along `batch_axis` with its first `seq_lengths` elements along `seq_axis` in reverse order."""
+    """Reverses the first `seq_lengths[i]` elements along `seq_axis` of each slice i along `batch_axis`."""
     x, lengths = as_tensor(input), as_tensor(seq_lengths)
     if seq_axis is None:
         raise TypeError(
             "reverse_sequence: `seq_axis` must be given: Expected int for argument 'seq_dim' not None."
         )
-    for what, axis in (("seq_dim", seq_axis), ("batch_dim", batch_axis or 0)):
+    for argument, axis in (("seq_dim", seq_axis), ("batch_dim", batch_axis or 0)):
         if axis >= x.ndim:
             raise errors.InvalidArgumentError(
-                f"reverse_sequence: {what} must be < input rank ({axis} vs. {x.ndim})"
+                f"reverse_sequence: {argument} must be < input rank ({axis} vs. {x.ndim})"
             )
     if lengths.ndim != 1:
         raise errors.InvalidArgumentError(f"reverse_sequence: seq_lengths must be 1-dim, not {lengths.ndim}")
@@ -65,16 +65,16 @@ def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=No
     rows = x if perm == sorted(perm) else movement.transpose(x, perm)
     steps = as_tensor(np.arange(x.shape[time])[None, :])
     ends = movement.expand_dims(casting.cast(lengths, dtypes.int64), 1)
-    at = select(less(steps, ends), ends - 1 - steps, steps)
-    out = gather(rows, at, axis=1, batch_dims=1)
+    indices = select(less(steps, ends), ends - 1 - steps, steps)
+    out = gather(rows, indices, axis=1, batch_dims=1)
     return out if rows is x else transpose(out, np.argsort(perm).tolist())
 
 
 @composite("nn.isotonic_regression")
 def isotonic_regression(inputs, decreasing=True, axis=-1):
-    """The sequences nearest to `inputs` that never rise (never fall), and the number of each element's segment.
+    """The nearest sequences, by least squares, that do not increase (do not decrease), and the segment of each element.
 
-    Within a segment all elements are the mean of the inputs there; gradients go through the means.
+    All elements of a segment are the mean of its inputs; gradients pass through the means.
     """
     x = as_tensor(inputs)
     if not x.dtype.is_floating:
@@ -99,7 +99,7 @@ def isotonic_regression(inputs, decreasing=True, axis=-1):
 
 
 def _pooled(row):
-    """The segments of the nearest falling sequence: neighbours that rise are pooled (Ayer et al. 1955)."""
+    """The segments of the nearest decreasing sequence, by pooling adjacent violators (Ayer et al. 1955)."""
     sums: list[float] = []
     counts: list[int] = []
     for value in row.tolist():
@@ -113,16 +113,16 @@ def _pooled(row):
 
 def _approximate(operand, k, reduction_dimension, largest):
     x = as_tensor(operand)
-    axis = axis_of("approx_max_k", reduction_dimension, x.ndim)
+    axis = axis_of("approx_max_k" if largest else "approx_min_k", reduction_dimension, x.ndim)
     perm = [*(i for i in range(x.ndim) if i != axis), axis]
     last = x if axis == x.ndim - 1 else movement.transpose(x, perm)
-    values, at = top_k(last if largest else -last, k)
+    values, indices = top_k(last if largest else -last, k)
     if not largest:
         values = -values
     if last is x:
-        return values, at
+        return values, indices
     inverse = np.argsort(perm).tolist()
-    return movement.transpose(values, inverse), movement.transpose(at, inverse)
+    return movement.transpose(values, inverse), movement.transpose(indices, inverse)
 
 
 @composite("math.approx_max_k nn.approx_max_k")
@@ -130,7 +130,7 @@ def approx_max_k(
     operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True,
     name=None,
 ):  # fmt: skip
-    """The `k` largest elements along an axis and their indices: exactly, which is within every target."""
+    """The `k` largest elements along an axis and their indices; computed exactly, whatever `recall_target` is."""
     return _approximate(operand, k, reduction_dimension, True)
 
 
@@ -139,7 +139,7 @@ def approx_min_k(
     operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True,
     name=None,
 ):  # fmt: skip
-    """The `k` smallest elements along an axis and their indices: exactly, which is within every target."""
+    """The `k` smallest elements along an axis and their indices; computed exactly, whatever `recall_target` is."""
     return _approximate(operand, k, reduction_dimension, False)
 
 
@@ -148,5 +148,5 @@ def approx_top_k(
     input, k, reduction_dimension=-1, recall_target=0.95, is_max_k=True, reduction_input_size_override=-1,
     aggregate_to_topk=True, name=None,
 ):  # fmt: skip
-    """The `k` largest (smallest) elements along an axis and their indices: exactly, which is within every target."""
+    """The `k` largest (smallest) elements along an axis and their indices, computed exactly."""
     return _approximate(input, k, reduction_dimension, is_max_k)

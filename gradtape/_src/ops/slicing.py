@@ -73,7 +73,7 @@ unindex = movement(
         call((0, 4), begin=[0, 0], step=[1, 1], size=[0, 4], shape=[3, 4]),
     ],
     bad=[(call((3,), begin=[0], step=[1], size=[2], shape=[4]), "InvalidArgumentError", "cannot be filled")],
-    doc="Zeros with `g` in the region that `index` would take out of them.",
+    doc="Zeros of `shape` with `g` in the region that `index` reads.",
 )  # fmt: skip
 
 index_update = movement(
@@ -92,7 +92,7 @@ index_update = movement(
         call((3,), (0,), begin=[0], step=[1], size=[0]),
     ],
     bad=[(call((3,), (1,), begin=[0], step=[1], size=[2]), "InvalidArgumentError", "cannot be assigned")],
-    doc="`x` with `value` put into a region of it.",
+    doc="`x` with `value` written into a region of it.",
 )  # fmt: skip
 
 
@@ -135,11 +135,10 @@ def strided_slice(
     var: Any = None,
     name: str | None = None,
 ) -> Any:
-    """`input_[begin[0]:end[0]:strides[0], ...]`, the form behind `x[...]` in TensorFlow.
+    """`input_[begin[0]:end[0]:strides[0], ...]`, the function behind `x[...]` in TensorFlow.
 
-    Bit i of a mask says of entry i: `begin_mask`, `end_mask`: there is no such limit;
-    `ellipsis_mask`: it is `...`; `new_axis_mask`: it is a new axis; `shrink_axis_mask`: it is
-    the single index `begin[i]`.
+    Bit i of a mask changes entry i: `begin_mask` and `end_mask` ignore that limit, `ellipsis_mask` makes it
+    `...`, `new_axis_mask` a new axis, and `shrink_axis_mask` the single index `begin[i]`.
     """
     begin, end = ints_of(begin), ints_of(end)
     steps = [1] * len(begin) if strides is None else ints_of(strides)

@@ -1,4 +1,4 @@
-"""Sobol sequences: points that fill a cube more evenly than random ones."""
+"""Sobol sequences: points that cover a cube more evenly than random ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _is_primitive(polynomial, degree):
 
 
 def _polynomials(degree):
-    """The inner coefficients of the primitive polynomials of a degree."""
+    """The inner coefficients of all primitive polynomials of a degree."""
     inner = range(1 << (degree - 1))
     return [a for a in inner if _is_primitive(1 << degree | a << 1 | 1, degree)]
 
@@ -63,9 +63,9 @@ def _directions(dim):
 
 @composite("math.sobol_sample")
 def sobol_sample(dim, num_results, skip=0, dtype=dtypes.float32, name=None):
-    """`num_results` points of the Sobol sequence in `dim` dimensions, the first `skip` of them left out.
+    """`num_results` points of the Sobol sequence in `dim` dimensions, after the first `skip`.
 
-    There are 53 dimensions here (21201 in TensorFlow).
+    `dim` is at most 53 (21201 in TensorFlow).
     """
     dim, count, skip, dtype = int(dim), int(num_results), int(skip), dtypes.as_dtype(dtype)
     most = len(_FIRST.split()) + 1

@@ -1,4 +1,4 @@
-"""Softmax and log-softmax, and the fused rows of the cross-entropies (`nn.py` gives them names)."""
+"""Softmax and log-softmax, and the fused rows of the cross-entropies (`losses.py` has the public functions)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _np_softmax(x):
 
 
 def _over_axis(op):
-    """The function used when an axis is given, since `op` itself handles only the last axis."""
+    """The composite for other axes than the last, the only one that `op` handles."""
 
     def over_axis(logits, axis=None, name=None):
         x = convert_to_tensor(logits)
@@ -116,9 +116,8 @@ _log_softmax_over = _over_axis(log_softmax)
 
 # ---- cross-entropies ----------------------------------------------------------------------------
 #
-# The forward pass gives the loss and, as it has the exponentials at hand, also `back`, its
-# derivative with respect to the logits. Nothing but these rules uses `back`, so it has a cotangent only when
-# the gradient itself is differentiated.
+# The forward pass computes the loss and, from the same exponentials, its derivative `back` with respect to the
+# logits. Only these rules use `back`, so it has a cotangent only if the gradient itself is differentiated.
 
 
 def _through_loss(g, back):
@@ -129,8 +128,8 @@ def _xent_logits(g, x, labels, out):
     gx = None if g[0] is None else _through_loss(g, out[1])
     if g[1] is None:
         return gx
-    more = softmax_grad(out[1] + labels, g[1])
-    return more if gx is None else gx + more
+    second = softmax_grad(out[1] + labels, g[1])
+    return second if gx is None else gx + second
 
 
 def _xent_labels(g, x, labels, out):
@@ -145,8 +144,8 @@ def _sparse_xent_logits(g, x, labels, out):
     if g[1] is None:
         return gx
     hot = one_hot(labels, x.shape[-1], dtype=x.dtype)
-    more = softmax_grad(out[1] + hot, g[1])
-    return more if gx is None else gx + more
+    second = softmax_grad(out[1] + hot, g[1])
+    return second if gx is None else gx + second
 
 
 def _np_xent(x, labels):
@@ -161,7 +160,7 @@ softmax_xent = opaque(
     rule=(_xent_logits, _xent_labels),
     numpy=_np_xent,
     samples=[call((3,), (3,)), call((2, 3), (2, 3)), call((0, 3), (0, 3)), call((2, 2, 4), (2, 2, 4))],
-    # As in TensorFlow the derivative takes the labels to be probabilities.
+    # As in TensorFlow, the derivative assumes that the labels add up to 1.
     gradient_samples=[
         call((3,), at([0.2, 0.5, 0.3])), call((2, 3), at([[0.1, 0.2, 0.7], [1.0, 0.0, 0.0]])),
         call((0, 3), (0, 3)),
@@ -170,7 +169,7 @@ softmax_xent = opaque(
         (call((2, 3), (2, 2)), "InvalidArgumentError", "must be same size"),
         (call((2, 0), (2, 0)), "InvalidArgumentError", "at least one class"),
     ],
-    doc="Cross-entropy of softmax(logits) with given probabilities, and its derivative with respect to the logits.",
+    doc="The cross-entropy of softmax(logits) with probabilities, and its derivative with respect to the logits.",
 )  # fmt: skip
 
 sparse_softmax_xent = opaque(
@@ -187,5 +186,5 @@ sparse_softmax_xent = opaque(
         (call((1, 2), ints([5])), "InvalidArgumentError", "label value of 5 which is outside"),
         (call((2, 3), ints([1])), "InvalidArgumentError", "same first dimension"),
     ],
-    doc="Cross-entropy of softmax(logits) with class numbers, and its derivative with respect to the logits.",
+    doc="The cross-entropy of softmax(logits) with class indices, and its derivative with respect to the logits.",
 )  # fmt: skip

@@ -31,7 +31,7 @@ _BAD_AXIS = [
 def _numpy_order(x, axis=-1, descending=False):
     if not descending:
         return np.argsort(x, axis=axis, kind="stable").astype(np.int32)
-    # Turned round twice, so that of equal elements the first stays the first.
+    # Reversed before and after, so that equal elements keep their order.
     order = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
     return np.flip(x.shape[axis] - 1 - order, axis).astype(np.int32)
 
@@ -53,7 +53,7 @@ sorted_of = opaque(
     batch="leading",
     rule=_sort_rule,
     numpy=lambda x, axis=-1, descending=False: np.take_along_axis(x, _numpy_order(x, axis, descending), axis),
-    samples=_SORTS, gradient_samples=_SORTS[:-1], bad=_BAD_AXIS, doc="`values` in order along `axis`.",
+    samples=_SORTS, gradient_samples=_SORTS[:-1], bad=_BAD_AXIS, doc="`values` sorted along `axis`.",
 )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ top_k_of = opaque(
         (call((3,), k=-1), "InvalidArgumentError", "Need k >= 0"),
         (call(()), "InvalidArgumentError", "must be >= 1-D"),
     ],
-    doc="The `k` largest elements of each row, and where they are.",
+    doc="The `k` largest elements of each row, and their indices.",
 )  # fmt: skip
 
 
@@ -96,7 +96,7 @@ place_of = opaque(
         call(at([[1.0, 2.0], [3.0, 4.0]]), at([[1.5], [1.5]])),
     ],
     bad=[(call((2, 3), (3, 1)), "InvalidArgumentError", "must match")],
-    doc="Where each of `values` would have to be put into a sorted sequence.",
+    doc="The index at which each of `values` would be inserted into a sorted sequence.",
 )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ class TopKV2(NamedTuple):
 
 @composite("math.top_k nn.top_k")
 def top_k(input, k=1, sorted=True, index_type=dtypes.int32, name=None):
-    """The `k` largest elements along the last axis and their indices; of equal ones the first."""
+    """The `k` largest elements along the last axis and their indices; of equal elements, the first come first."""
     values, indices = top_k_of(input, k, sorted)
     if dtypes.as_dtype(index_type) is not dtypes.int32:
         indices = casting.cast(indices, index_type)
@@ -141,7 +141,7 @@ def top_k(input, k=1, sorted=True, index_type=dtypes.int32, name=None):
 
 @composite("math.in_top_k nn.in_top_k")
 def in_top_k(targets, predictions, k, name=None):
-    """Whether fewer than `k` predictions of a row are larger than that of its target class."""
+    """Whether the target class of each row is among its `k` largest predictions, ties included."""
     targets, predictions = as_tensor(targets), as_tensor(predictions)
     if len(predictions.shape) != 2:
         raise InvalidArgumentError(f"in_top_k: predictions must be 2-dimensional; got {predictions.shape}.")
@@ -150,16 +150,16 @@ def in_top_k(targets, predictions, k, name=None):
             f"in_top_k: First dimension of predictions {predictions.shape} must match length of targets "
             f"{targets.shape}."
         )
-    known = logical_and(targets >= 0, targets < predictions.shape[1])
-    column = movement.expand_dims(targets * casting.cast(known, targets.dtype), 1)
-    own = indexed.take_along(predictions, column, 1)
-    larger = reduce_sum(casting.cast(predictions > own, dtypes.int32), 1)
-    return logical_and(logical_and(known, reduce_all(is_finite(predictions), 1)), larger < k)
+    valid = logical_and(targets >= 0, targets < predictions.shape[1])
+    column = movement.expand_dims(targets * casting.cast(valid, targets.dtype), 1)
+    target = indexed.take_along(predictions, column, 1)
+    larger = reduce_sum(casting.cast(predictions > target, dtypes.int32), 1)
+    return logical_and(logical_and(valid, reduce_all(is_finite(predictions), 1)), larger < k)
 
 
 @composite("searchsorted")
 def searchsorted(sorted_sequence, values, side="left", out_type=dtypes.int32, name=None):
-    """Where each of `values` would have to be put into `sorted_sequence`, row by row."""
+    """The index at which each of `values` would be inserted into `sorted_sequence`, row by row."""
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: `side` must be either 'right' or 'left'; got {side!r}.")
     sequence, values = as_tensors(sorted_sequence, values)
@@ -168,7 +168,7 @@ def searchsorted(sorted_sequence, values, side="left", out_type=dtypes.int32, na
             f"searchsorted: operands need at least one axis; got {sequence.shape} and {values.shape}."
         )
     shape = values.shape
-    if len(shape) != len(sequence.shape):  # the rows are what counts
+    if len(shape) != len(sequence.shape):  # batch axes are flattened
         sequence = movement.reshape(sequence, [int(np.prod(sequence.shape[:-1])), sequence.shape[-1]])
         values = movement.reshape(values, [int(np.prod(shape[:-1])), shape[-1]])
     out = place_of(sequence, values, side == "right")

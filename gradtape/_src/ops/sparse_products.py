@@ -1,4 +1,4 @@
-"""Products of a sparse matrix and a dense one, as rows of the table; `tf.sparse` has the functions over them."""
+"""Rows for products of a sparse and a dense matrix; the public functions are in `tf.sparse`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ sparse_matmul = indexed(
         (call(ints(_PLACES, "int64"), (4,), (3,), a_shape=(4, 3)), "InvalidArgumentError", "'b' is not a matrix"),
         (call(ints(_PLACES, "int64"), (4,), (3, 2), a_shape=(4, 3, 1)), "InvalidArgumentError", "must have 2 elements"),
     ],
-    doc="The product of a sparse matrix of shape `a_shape` (or its transpose), given by places and values, and a dense one.",
+    doc="The product of a sparse matrix of shape `a_shape`, or its transpose, and a dense matrix.",
 )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ sparse_rows = opaque(
         (call(ints([[0, 3]], "int64"), a_shape=(2, 3)), "InvalidArgumentError", "k (3) from index[0,1] out of bounds (>=3)"),
         (call(ints([0, 3], "int64"), a_shape=(2, 3)), "InvalidArgumentError", "'a_indices' must be a matrix"),
     ],
-    doc="The elements of a sparse matrix row by row: where each row starts, the column of each element, and whether they "
+    doc="The row starts and columns of the elements of a sparse matrix sorted by rows, and whether they "
         "came in this order.",
 )  # fmt: skip
 
@@ -106,7 +106,7 @@ sparse_matmul_rows = indexed(
         (call(ints(_PLACES, "int64"), ints([0, 1, 3, 4], "int64"), ints([1, 0, 2, 2]), (4,), (3, 2), a_shape=(4, 3)),
          "InvalidArgumentError", "must be those of sparse_rows"),
     ],
-    doc="As `sparse_matmul`, with what `sparse_rows` found.",
+    doc="As `sparse_matmul`, with the results of `sparse_rows`.",
 )  # fmt: skip
 
 sparse_dots = indexed(
@@ -126,5 +126,5 @@ sparse_dots = indexed(
         (call(ints(_PLACES, "int64"), (4, 2), (3, 3)), "InvalidArgumentError", "must have one length"),
         (call(ints(_PLACES, "int64"), (4,), (3, 3)), "InvalidArgumentError", "'x' is not a matrix"),
     ],
-    doc="For each pair of `indices` the dot product of that row of `x` and that row of `y`: elements of `x @ transpose(y)`.",
+    doc="The elements of `x @ transpose(y)` at `indices`: the dot product of a row of `x` and a row of `y` for each.",
 )  # fmt: skip

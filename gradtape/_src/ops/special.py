@@ -1,7 +1,7 @@
 """Special functions: the gamma family, inverses of erf, Bessel functions, integrals without a closed form.
 
-The native functions work in double for every float type. Where TensorFlow has no derivative (by the
-order of `polygamma` and `zeta`, by the parameters of `betainc`), there is none here.
+The native functions compute in double for every float type. Where TensorFlow has no derivative (with respect to the
+order of `polygamma` and `zeta`, and the parameters of `betainc`), there is none here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def reference(name):
-    """The function of that name in `quadrature.py`, which is imported when a test asks for it."""
+    """The reference of that name in `quadrature.py`, which is imported on first use."""
 
     def compute(*arrays):
         from gradtape._src.ops import quadrature
@@ -68,12 +68,12 @@ zeta = elementwise(
 
 
 def _density(a, x):
-    """The gamma distribution's: the derivative of igamma with respect to x."""
+    """The density of the gamma distribution: the derivative of igamma with respect to x."""
     return exp(xlogy(a - 1, x) - x - lgamma(a))
 
 
 def _density_derivative(order, a, x):
-    """Its derivative of an order by `a`: the density times Bell's polynomial of the exponent's derivatives."""
+    """A derivative of the density with respect to `a`: the density times a Bell polynomial of the exponent's derivatives."""
     bells: list = [1.0]
     slopes = [log(x) - digamma(a)] + [-polygamma(k, a) for k in range(1, order)]
     for n in range(order):
@@ -85,7 +85,7 @@ _MOST_ORDERS = 4
 
 
 def _igamma_wrt_a(order):
-    """The row of igamma's derivative of an order with respect to `a`."""
+    """The row of one derivative of igamma with respect to `a`."""
 
     def by_a(g, a, x, out):
         return g * (_wrt_a[order](a, x) if order < _MOST_ORDERS else math.nan)
@@ -100,9 +100,9 @@ def _igamma_wrt_a(order):
 
 _wrt_a = [_igamma_wrt_a(order) for order in range(1, _MOST_ORDERS + 1)]
 igamma_grad_a = _wrt_a[0]
-for _last in _wrt_a[-2:]:  # their second derivative is beyond the last order, and NaN
+for _last in _wrt_a[-2:]:  # their second derivatives, beyond the last order, are NaN
     TABLE[_last.op_name].gradient_samples = []
-    TABLE[_last.op_name].tolerance = 100.0  # of the reference
+    TABLE[_last.op_name].tolerance = 100.0  # the reference is less accurate
 
 igamma = elementwise(
     "igamma", FLOAT, args="a x", xla="special.igamma",
@@ -127,7 +127,7 @@ gamma_sample_grad = elementwise(
     "gamma_sample_grad", FLOAT, args="alpha sample", xla="special.gamma_sample_grad",
     vjp=(_sample_grad_wrt_a, lambda g, a, x, out: g * (digamma(a) - log(x) - out * ((a - 1) / x - 1))),
     numpy=reference("gamma_sample_grad"), samples=pairs(0.6, 3, 0.3, 4),
-    doc="How a sample of the gamma distribution moves with `alpha` while its quantile stays.",
+    doc="The derivative of a sample of the gamma distribution with respect to `alpha`, at a constant quantile.",
 )  # fmt: skip
 
 
@@ -183,7 +183,7 @@ ndtri = elementwise(
 
 
 def _over_x(out, x, at_zero):
-    """`out / x`, by its limit at 0."""
+    """`out / x`, and its limit at 0."""
     zero = equal(x, 0)
     return select(zero, at_zero, out / select(zero, 1, x))
 

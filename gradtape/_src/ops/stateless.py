@@ -64,8 +64,8 @@ def stateless_categorical(logits, num_samples, seed, dtype=dtypes.int64, name=No
 
 @composite("random.stateless_gamma")
 def stateless_gamma(shape, seed, alpha, beta=None, dtype=dtypes.float32, name=None):
-    """As `gamma`, for a `shape` that ends with the shape of the parameters; the same seeds always
-    give the same numbers."""
+    """As `gamma`, for a `shape` that ends with the shape of the parameters; the same two seeds always give the
+    same numbers."""
     alpha, beta = gamma_parameters(alpha, beta, dtype)
     dims, _ = size_of(shape)
     return gamma_of(of_seed(seed), samples_of(dims, alpha, "that of alpha"), alpha, beta)
@@ -73,7 +73,7 @@ def stateless_gamma(shape, seed, alpha, beta=None, dtype=dtypes.float32, name=No
 
 @composite("random.stateless_poisson")
 def stateless_poisson(shape, seed, lam, dtype=dtypes.int32, name=None):
-    """As `poisson`, for rates that broadcast to `shape`; the same two seeds, the same numbers."""
+    """As `poisson`, for rates that broadcast to `shape`; the same two seeds always give the same numbers."""
     lam = convert_to_tensor(lam, dtype_hint=dtypes.float32)
     dims, _ = size_of(shape)
     if tuple(dims[len(dims) - lam.ndim :]) != tuple(lam.shape):
@@ -83,7 +83,7 @@ def stateless_poisson(shape, seed, lam, dtype=dtypes.int32, name=None):
 
 @composite("random.split random.experimental.stateless_split")
 def split(seed, num=2, alg="auto_select"):
-    """`num` new seeds for stateless ops from one: an integer tensor `[num, 2]`."""
+    """Derives `num` new seeds for stateless ops from one: an integer tensor `[num, 2]`."""
     _state.want_philox(alg)
     seed = convert_to_tensor(seed)
     return bits_of(of_seed(seed), [num, 2], seed.dtype)
@@ -91,7 +91,7 @@ def split(seed, num=2, alg="auto_select"):
 
 @composite("random.fold_in random.experimental.stateless_fold_in")
 def fold_in(seed, data, alg="auto_select"):
-    """A new seed for stateless ops from a seed and a number."""
+    """Derives a new seed for stateless ops from a seed and an integer."""
     _state.want_philox(alg)
     data = convert_to_tensor(data)
     return stack([bits_of(of_seed(seed), [], data.dtype), data])
@@ -99,7 +99,7 @@ def fold_in(seed, data, alg="auto_select"):
 
 @composite("random.stateless_binomial")
 def stateless_binomial(shape, seed, counts, probs, output_dtype=dtypes.int32, name=None):
-    """Binomial numbers for `counts` trials of probability `probs`, whose common shape `shape` ends with."""
+    """Samples from binomial distributions; `shape` ends with the common shape of `counts` and `probs`."""
     return binomial_of(lambda samples, parameters: stateless_state(seed), shape, counts, probs, output_dtype)
 
 
@@ -107,9 +107,9 @@ def stateless_binomial(shape, seed, counts, probs, output_dtype=dtypes.int32, na
 def stateless_parameterized_truncated_normal(
     shape, seed, means=0.0, stddevs=1.0, minvals=-2.0, maxvals=2.0, name=None
 ):
-    """Normal numbers between `minvals` and `maxvals`, differentiable with respect to all four parameters.
+    """Normal samples limited to [minvals, maxvals], differentiable with respect to all four parameters.
 
-    They are quantiles of uniform numbers, where TensorFlow rejects: its numbers are others.
+    Samples are quantiles of uniform numbers; TensorFlow uses rejection, so its samples are others.
     """
     parameters = [as_tensor(p) for p in (means, stddevs, minvals, maxvals)]
     dtype = next((p.dtype for p in parameters if p.dtype.is_floating), dtypes.float32)
@@ -122,7 +122,7 @@ def stateless_parameterized_truncated_normal(
         )
     mean, stddev, lo, hi = (cast(p, dtypes.float64) for p in parameters)
     a, b = (lo - mean) / stddev, (hi - mean) / stddev
-    # Probabilities are exact below the mean only: bounds above it are mirrored.
+    # Probabilities are accurate below the mean only, so bounds above it are mirrored.
     sign = where(a > 0, ones_like(a), -ones_like(a))
     low, high = (erfc(sign * x * math.sqrt(0.5)) / 2 for x in (a, b))
     u = random_uniform(stateless_state(seed), dims, dtypes.float64)
@@ -132,7 +132,7 @@ def stateless_parameterized_truncated_normal(
 
 @composite("random.experimental.stateless_shuffle")
 def stateless_shuffle(value, seed, alg="auto_select", name=None):
-    """`value` with its rows (first axis) in the random order of the seed."""
+    """`value` with the slices along its first axis in an order that the seed determines."""
     _state.want_philox(alg)
     x = as_tensor(value)
     if x.ndim == 0 or x.shape[0] < 2:
@@ -142,10 +142,10 @@ def stateless_shuffle(value, seed, alg="auto_select", name=None):
 
 @composite("random.experimental.index_shuffle")
 def index_shuffle(index, seed, max_index):
-    """Where `index` stands in a permutation of 0, ..., `max_index` that only the seed determines.
+    """The position of `index` in a random permutation of 0, ..., `max_index` that the seed determines.
 
-    The permutation is never written down: a block cipher (Simon, Beaulieu et al. 2013) of as few bits as will do,
-    applied until the result is in range.
+    The permutation is not stored: it is a block cipher (Simon, Beaulieu et al. 2013) of as few bits as needed,
+    applied repeatedly until the result is in range.
     """
     seeds = np.asarray(array_of(as_tensor(seed)))
     return random_index_shuffle(index, np.insert(seeds, 0, 498247692, -1), max_index)
@@ -160,12 +160,12 @@ def random_index_shuffle(index, seed, max_index, rounds=4, name=None):
             f"index_shuffle: Seed must be a vector of size [3] or a matrix of size [n, 3]; got {list(seeds.shape)}."
         )
     count = max(at.size, most.size, seeds.size // 3)
-    for what, x in (("index", at), ("max_index", most), ("seed", seeds[..., 0])):
+    for name_, x in (("index", at), ("max_index", most), ("seed", seeds[..., 0])):
         if x.ndim and x.size != count:
             raise errors.InvalidArgumentError(
-                f"index_shuffle: {what} must be one, or as many as there are results, {count}; got {x.size}."
+                f"index_shuffle: {name_} must be one, or as many as there are results, {count}; got {x.size}."
             )
-    if np.any(at < 0) or np.any(at > most):  # those would be shuffled among others for ever
+    if np.any(at < 0) or np.any(at > most):  # the cipher would never end up in the range
         raise errors.InvalidArgumentError(
             f"index_shuffle: index must be from 0 to max_index; got {at.tolist()}, max_index {most.tolist()}."
         )

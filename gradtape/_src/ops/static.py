@@ -1,4 +1,4 @@
-"""Arguments as composites need them: values as arrays, sizes and axes as Python integers."""
+"""Static arguments of composites: values as arrays, sizes and axes as Python integers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__: list[str] = []
 
 
 def array_of(value: Any) -> np.ndarray:
-    """The elements of `value`, for composites whose result depends on them."""
+    """The elements of `value`, for composites that need them in Python."""
     if isinstance(value, _core.Tensor) and value._symbol is not None:
-        known = above.static.folded(value)
-        if known is None:
+        folded = above.static.folded(value)
+        if folded is None:
             raise Untraceable("the shape of a result depends on values")
-        return known
+        return folded
     return value.numpy() if isinstance(value, (_core.Tensor, _core.Variable)) else np.asarray(value)
 
 
@@ -34,7 +34,7 @@ def ints_of(value: Any) -> list[int]:
 
 
 def axis_of(op: str, axis: Any, rank: int) -> int:
-    """A non-negative axis of a tensor of `rank` dimensions."""
+    """`axis` as a non-negative axis of a tensor of `rank` dimensions."""
     at = index(axis)
     if not -rank <= at < rank:
         raise ArgumentError(

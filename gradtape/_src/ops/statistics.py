@@ -27,13 +27,16 @@ __all__ = [
 
 @composite("math.reduce_variance")
 def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
-    """The mean squared distance of the elements from their mean, over `axis`. Real also for complex input."""
+    """The variance of the elements over `axis`. It is real for complex input, too."""
+    return _variance("reduce_variance", input_tensor, axis, keepdims)
+
+
+def _variance(op, input_tensor, axis, keepdims):
     x = as_tensor(input_tensor)
     if not (x.dtype.is_floating or x.dtype.is_complex):
-        error = InvalidArgumentError if x.dtype.is_bool else TypeError
+        error, kind = (TypeError, "integer type") if x.dtype.is_integer else (InvalidArgumentError, "type")
         raise error(
-            f"Input must be either real or complex. Received integer type {x.dtype}. Hint: tf.cast(x, "
-            f"tf.float32)."
+            f"{op}: Input must be either real or complex. Received {kind} {x.dtype}. Hint: tf.cast(x, tf.float32)."
         )
     if x.dtype.is_complex:
         away = x - reduce_mean(x, axis, True)
@@ -43,8 +46,8 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
 
 @composite("math.reduce_std")
 def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
-    """The standard deviation over `axis`; its gradient is NaN where all elements are equal (TensorFlow)."""
-    return sqrt(reduce_variance(input_tensor, axis, keepdims))
+    """The standard deviation over `axis`. As in TensorFlow, its gradient is NaN where all elements are equal."""
+    return sqrt(_variance("reduce_std", input_tensor, axis, keepdims))
 
 
 # ---- counts ----
@@ -52,7 +55,7 @@ def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
 
 @composite("math.count_nonzero")
 def count_nonzero(input, axis=None, keepdims=None, dtype=dtypes.int64, name=None):
-    """How many elements over `axis` are not zero (or, of truth values, are true)."""
+    """The number of nonzero (or true) elements over `axis`."""
     x = as_tensor(input)
     some = x if x.dtype.is_bool else not_equal(x, "" if x.dtype is dtypes.string else 0)
     return as_type(reduce_sum(casting.cast(some, dtypes.int64), axis, bool(keepdims)), dtypes.as_dtype(dtype))
@@ -60,13 +63,13 @@ def count_nonzero(input, axis=None, keepdims=None, dtype=dtypes.int64, name=None
 
 @composite("math.zero_fraction nn.zero_fraction")
 def zero_fraction(value, name=None):
-    """The share of elements of `value` that are zero, as a float32; NaN if there are none at all."""
+    """The fraction of the elements of `value` that are zero, as a float32; NaN if it has no elements."""
     x = as_tensor(value)
     return reduce_mean(casting.cast(equal(x, 0), dtypes.float32))
 
 
 def _bins_of(arr, minlength, maxlength):
-    """How many bins the values of `arr` need."""
+    """The number of bins for the values of `arr`."""
     values = array_of(arr)
     if values.size and values.min() < 0:
         raise InvalidArgumentError(f"bincount: Input arr must be non-negative! got {values.min()}.")
@@ -84,12 +87,12 @@ def bincount(
     arr, weights=None, minlength=None, maxlength=None, dtype=dtypes.int32, name=None, axis=None,
     binary_output=False
 ):  # fmt: skip
-    """How often each integer occurs in `arr`, or the sum of the weights at its occurrences.
+    """Counts the occurrences of each integer in `arr`, or sums the weights at its occurrences.
 
     Args:
-      minlength, maxlength: at least and at most that many bins; larger integers are not counted.
+      minlength, maxlength: the least and the largest number of bins; larger integers are not counted.
       axis: None or 0 to count all of `arr`, -1 to count each row of a matrix.
-      binary_output: 1 for integers that occur at all, else 0.
+      binary_output: 1 for integers that occur, else 0, instead of counts.
     """
     arr = as_tensor(arr)
     if arr.dtype.is_floating:
@@ -113,7 +116,7 @@ def bincount(
             raise InvalidArgumentError(
                 f"bincount: weights must have the shape of arr {arr.shape}; got {counted.shape}."
             )
-    # One more bin takes what is beyond the last, so that every index is valid.
+    # One more bin for integers that are not counted, so that every index is valid.
     arr = casting.cast(arr, dtypes.int64)
     place = select(arr < n, arr, n)
     lines = arr.shape[0] if rows else 1
@@ -130,7 +133,7 @@ def bincount(
 
 
 def _squeezed(labels, predictions):
-    """One of them may have an axis of size 1 more than the other."""
+    """Removes an axis of size 1 that only one of the two has."""
     extra = len(predictions.shape) - len(labels.shape)
     if extra == 1 and predictions.shape[-1] == 1:
         predictions = movement.squeeze(predictions, [-1])
@@ -141,7 +144,7 @@ def _squeezed(labels, predictions):
 
 @composite("math.confusion_matrix")
 def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=dtypes.int32, name=None):
-    """How often each class (row) was predicted as each class (column)."""
+    """A matrix of counts: how often each class (row) was predicted as each class (column)."""
     labels, predictions = _squeezed(as_tensor(labels), as_tensor(predictions))
     if labels.shape != predictions.shape:
         raise InvalidArgumentError(
@@ -150,14 +153,14 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
         )
     y, z = casting.cast(labels, dtypes.int64), casting.cast(predictions, dtypes.int64)
     size, most = _prod(y.shape), -1
-    for values, what in ((array_of(y), "labels"), (array_of(z), "predictions")):
+    for values, name_ in ((array_of(y), "labels"), (array_of(z), "predictions")):
         if not size:
             break
         if values.min() < 0:
-            raise InvalidArgumentError(f"confusion_matrix: `{what}` contains negative values.")
+            raise InvalidArgumentError(f"confusion_matrix: `{name_}` contains negative values.")
         if num_classes is not None and values.max() >= int(num_classes):
             raise InvalidArgumentError(
-                f"confusion_matrix: `{what}` out of bound: {values.max()} is not below {int(num_classes)} "
+                f"confusion_matrix: `{name_}` out of bound: {values.max()} is not below {int(num_classes)} "
                 f"classes."
             )
         most = max(most, int(values.max()))
@@ -167,7 +170,9 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
     if weights is not None:
         factors = as_type(as_tensor(weights, counted), dtype)
         if factors.shape != y.shape:
-            raise ValueError(f"Shapes {tuple(y.shape)} and {tuple(factors.shape)} are incompatible")
+            raise ValueError(
+                f"confusion_matrix: Shapes {tuple(y.shape)} and {tuple(factors.shape)} are incompatible"
+            )
         counted = multiply(counted, factors)
     place = movement.reshape(y * n + z, [size])
     return movement.reshape(
@@ -177,7 +182,7 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
 
 @composite("histogram_fixed_width_bins")
 def histogram_fixed_width_bins(values, value_range, nbins=100, dtype=dtypes.int32, name=None):
-    """The number of the bin each value falls into; values outside the range fall into the first or last."""
+    """The index of the bin of each value; values outside of the range are in the first or the last bin."""
     x = as_tensor(values)
     lo, hi = (float(v) for v in array_of(as_tensor(value_range)))
     nbins = int(nbins)
@@ -198,6 +203,6 @@ def histogram_fixed_width_bins(values, value_range, nbins=100, dtype=dtypes.int3
 
 @composite("histogram_fixed_width")
 def histogram_fixed_width(values, value_range, nbins=100, dtype=dtypes.int32, name=None):
-    """How many values fall into each of `nbins` bins of equal width."""
+    """The number of values in each of `nbins` bins of equal width."""
     bins = histogram_fixed_width_bins(values, value_range, nbins)
     return bincount(bins, minlength=int(nbins), maxlength=int(nbins), dtype=dtype)

@@ -1,13 +1,12 @@
 """The op table: what a row is, and the kinds of ops a row can be.
 
 An op is declared once, by a call of one of the functions below, in one of the files of this
-folder. The call makes the native op, checks that the row is complete, and enters it into
-`TABLE`. Everything that needs "all ops" (the public namespaces, the contract test, the
-documentation, later batching and lowering) asks the table.
+folder. The call creates the native op, checks that the row is complete, and adds it to `TABLE`. Whatever needs
+"all ops" (the public namespaces, the contract test, the documentation, batching and lowering) reads the table.
 
-Rules are written for one operand and the plain case. What all rules have in common is done by
-the engine (`core/py/backward.cpp`): summing over broadcast axes, conjugates, zero cotangents,
-accumulation, and saving as residuals exactly those values that a rule reads.
+A rule handles one operand and the plain case. The engine (`core/py/backward.cpp`) does what all rules have in common:
+summing over broadcast axes, conjugation, zero cotangents, accumulation, and saving as residuals exactly those values
+that a rule reads.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from gradtape._src.ops.late import Names
 
 
 def _bits(kinds: str) -> int:
-    """The set of the element types of some kinds (NumPy's letters), as bits in the order of the codes."""
+    """The element types of some kinds (NumPy's letters), as a bit set by their codes."""
     return sum(1 << d._code for d in BY_CODE if d._kind in kinds)
 
 
@@ -38,26 +37,26 @@ REAL = INT | FLOAT
 NUMBER = REAL | COMPLEX
 ANY = NUMBER | BOOL
 TEXT = _bits("O")  # strings, which native code moves and compares as numbers: tensors/text.py
-STORED = _bits("s")  # types that are only stored and cast; the same: tensors/stored.py
+STORED = _bits("s")  # types that are only stored and cast: tensors/stored.py
 ALL = ANY | TEXT | STORED
 WIDE = sum(1 << code for code in _WIDE)  # float32 and float64
 
 PARAM_KINDS: dict[str, tuple[int, bool, bool]] = _core.param_kinds()
-"""What a parameter may be, by name: its code, whether it is an operand, and whether it is an attribute."""
+"""The kinds of parameters, by name: code, whether it is an operand, whether it is an attribute."""
 _OPERAND_KINDS = frozenset(kind for kind, (_, operand, _) in PARAM_KINDS.items() if operand)
 _ATTRIBUTE_KINDS = frozenset(kind for kind, (_, _, attribute) in PARAM_KINDS.items() if attribute)
 _CONSTANTS = {"None": None, "True": True, "False": False}
 
-# How a rule makes the gradient of an operand.
+# How a rule computes the gradient of an operand.
 _RULES: dict[str, int] = _core.rule_kinds()
 NO_RULE, DERIVATIVE, VJP = _RULES["None"], _RULES["Derivative"], _RULES["Vjp"]
 _NUMBERS = {0: _RULES["Zero"], 1: _RULES["One"], -1: _RULES["MinusOne"]}
 
 TABLE: Names[Row] = Names("rows")
-"""Every primitive op, by its own name."""
+"""All rows, by name."""
 
 PUBLIC: Names[Any] = Names("public")
-"""Every public name ("math.tanh", "reduce_sum") with its op or composite."""
+"""The op or composite of every public name ("math.tanh", "reduce_sum")."""
 
 
 class Param(NamedTuple):
@@ -74,7 +73,7 @@ class Row:
     __slots__ = (
         "name", "kind", "op", "params", "dtypes", "rules", "joint", "numpy", "samples", "edges", "bad",
         "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "native",
-        "shape_from_values", "batch", "checked", "_said", *Facts._fields,
+        "shape_from_values", "batch", "checked", "_declared", *Facts._fields,
     )  # fmt: skip
 
     op: Any
@@ -96,7 +95,7 @@ class Row:
     native: str
     shape_from_values: bool | Callable
     batch: str | Callable | None
-    checked: str  # the op that looks at the second operand, an integer, before a program uses it
+    checked: str  # the op that checks the second operand, an integer, in programs
     linear: tuple[tuple[int, ...], ...]  # from here on: see Facts
     pattern: str
     simplify: Callable | None
@@ -116,7 +115,7 @@ class Row:
         self.name = name
         self.kind = kind
         self.params = params
-        self._said = facts
+        self._declared = facts
         for field, value in fields.items():
             setattr(self, field, value)
 
@@ -124,20 +123,20 @@ class Row:
         # Facts are computed on first access: most programs need those of few ops.
         if name not in Facts._fields:
             raise AttributeError(f"a row has no {name!r}")
-        self.settle()
+        self.compute_facts()
         return getattr(self, name)
 
-    def settle(self) -> None:
+    def compute_facts(self) -> None:
         """Computes the facts.
 
         Raises:
-          TypeError, ValueError: if the row says something that makes no sense.
+          TypeError, ValueError: if the row declares something invalid.
         """
         try:
-            known = facts_of(self.kind, [p.name for p in self.operands], **self._said)
+            computed = facts_of(self.kind, [p.name for p in self.operands], **self._declared)
         except (TypeError, ValueError) as e:
             raise type(e)(f"{self.name}: {e}") from None
-        for field, value in known._asdict().items():
+        for field, value in computed._asdict().items():
             setattr(self, field, value)
 
     @property
@@ -153,7 +152,7 @@ class Row:
 
 
 def parse_params(text: str) -> list[Param]:
-    """The signature of an op from `"x axis:Axes=None keepdims:Bool=False"`."""
+    """Parses a signature like `"x axis:Axes=None keepdims:Bool=False"`."""
     params = []
     for word in text.split():
         head, _, default = word.partition("=")
@@ -196,8 +195,8 @@ setattr(_core.Op, "__repr__", _shown)  # noqa: B010  it is a native type
 
 
 def _check(row: Row) -> None:
-    """Refuses an incomplete row: the gap would otherwise be found by a user."""
-    # An import that was interrupted is made again; tools/late_ops.py looks for two rows of a name in late families.
+    """Raises an error for an incomplete row."""
+    # An interrupted import of a late family is repeated; tools/late_ops.py finds duplicate names in those.
     if row.name in dict.keys(TABLE) and not TABLE.is_late(row.name):
         raise ValueError(f"{row.name}: there are two rows of this name")
     if not row.doc:
@@ -212,8 +211,8 @@ def _check(row: Row) -> None:
 
 def _enter(row: Row, native: str, flags: set[str], fallback: Callable | None, python: Callable | None) -> Any:
     _check(row)
-    if python is not None:  # perhaps an op of the user's, who is to hear of it now
-        row.settle()
+    if python is not None:  # may be the user's op, whose mistakes should raise here
+        row.compute_facts()
     row.native = native
     if row.differentiable:
         flags.add("differentiable")
@@ -238,11 +237,11 @@ def _rule(rule: Any, kind: int) -> tuple[int, Callable | None]:
     raise ValueError(f"a rule is a function, 1, -1, 0 or None, got {rule!r}")
 
 
-def _said(**flags: bool) -> set[str]:
+def _true_flags(**flags: bool) -> set[str]:
     return {name for name, said in flags.items() if said}
 
 
-_UNSAID: Any = object()
+_NO_RULE_STATED: Any = object()
 
 
 def elementwise(
@@ -250,8 +249,8 @@ def elementwise(
     dtypes: int,
     args: str = "x",
     *,
-    deriv: Any = _UNSAID,
-    vjp: Any = _UNSAID,
+    deriv: Any = _NO_RULE_STATED,
+    vjp: Any = _NO_RULE_STATED,
     numpy: Callable | None = None,
     samples: Any = (),
     edges: Sequence[tuple] = (),
@@ -269,33 +268,32 @@ def elementwise(
     """An op that computes each element of the result from one element of each operand.
 
     Args:
-      deriv: the derivative for each operand, a function of `(*operands, out)`, or 1, -1, 0
-        (connected, and zero everywhere) or None (not connected).
-        A single one needs no tuple.
-      vjp: instead of `deriv`: functions of `(g, *operands, out)`, where a product with the
-        derivative would be slower or would not be stable.
+      deriv: the derivative with respect to each operand: a function of `(*operands, out)`, or 1, -1, 0
+        (connected, but zero everywhere) or None (not connected). One derivative needs no tuple.
+      vjp: instead of `deriv`, functions of `(g, *operands, out)`, where a product with the derivative would
+        be slower or unstable.
       no_nan: a zero cotangent gives a zero gradient even where the derivative is infinite.
-      no_zero, no_negative: such an integer as the second operand is an error.
+      no_zero, no_negative: a zero, or a negative integer, as the second operand is an error.
       true_division: integers are divided as floats.
-      facts: what the kind does not imply, as `linear="x"`; see `ops/facts.py`.
+      facts: what the kind does not imply, like `linear="x"`; see `ops/facts.py`.
     """
-    kind, rules = (DERIVATIVE, deriv) if deriv is not _UNSAID else (VJP, vjp)
+    kind, rules = (DERIVATIVE, deriv) if deriv is not _NO_RULE_STATED else (VJP, vjp)
     params = parse_params(args)
     count = sum(p.kind in _OPERAND_KINDS for p in params)
     if not isinstance(rules, tuple):
-        rules = (rules,) * (1 if rules is not None and rules is not _UNSAID else count)
-    said = rules[0] is not _UNSAID
-    if said and len(rules) != count:
+        rules = (rules,) * (1 if rules is not None and rules is not _NO_RULE_STATED else count)
+    has_rules = rules[0] is not _NO_RULE_STATED
+    if has_rules and len(rules) != count:
         raise ValueError(f"{name}: {count} operands need {count} rules, got {len(rules)}")
     row = Row(
         name, "elementwise", params, facts, dtypes=dtypes, joint=False, numpy=numpy, samples=samples,
         edges=edges, bad=bad, names=tuple(names.split()), doc=doc, transpose=None, gradient_samples=None,
-        rules=[_rule(r, kind) for r in rules] if said else [],
-        differentiable=any(r is not None for r in rules) if said else None if dtypes & (FLOAT | COMPLEX) else False,
+        rules=[_rule(r, kind) for r in rules] if has_rules else [],
+        differentiable=any(r is not None for r in rules) if has_rules else None if dtypes & (FLOAT | COMPLEX) else False,
         tolerance=1.0, many=False, shape_from_values=False, batch="aligned",
         checked="divisor" if no_zero else "exponent" if no_negative else "",
     )  # fmt: skip
-    flags = {"elementwise"} | _said(
+    flags = {"elementwise"} | _true_flags(
         no_nan=no_nan, no_zero=no_zero, no_negative=no_negative, true_division=true_division
     )
     return _enter(row, native or name, flags, fallback, None)
@@ -307,7 +305,7 @@ def _general(
     dtypes: int,
     args: str,
     *,
-    rule: Any = _UNSAID,
+    rule: Any = _NO_RULE_STATED,
     numpy: Callable | None = None,
     samples: Any = (),
     gradient_samples: Any = None,
@@ -328,20 +326,20 @@ def _general(
     batch: str | Callable | None = None,
     **facts: Any,
 ) -> Any:
-    # tolerance: factor on the contract test's tolerances, for ops that inherently lose precision
-    # shape_from_values: the shape of the result is known only once it is computed (boolean_mask);
-    #   what the op infers is then right in rank and type alone
-    # one_is_all: a tensor in the place of a list of operands is its only element, not the list of its rows
-    # batch: how the op runs over one more leading axis (see batching/batch.py): "leading" when it treats
-    #   leading axes as batch axes already, or a function; None is a loop
-    # facts: what the kind does not imply, as `linear="x"`; see ops/facts.py
+    # tolerance: a factor on the tolerances of the contract test, for ops that inherently lose precision
+    # shape_from_values: the shape of the result depends on values (boolean_mask), so only the inferred rank
+    #   and type are right
+    # one_is_all: a tensor passed for a list of operands is its only element, not the list of its rows
+    # batch: the batching rule (see batching/batch.py): "leading" if leading axes are batch axes already, or a
+    #   function; None means a loop
+    # facts: what the kind does not imply, like `linear="x"`; see ops/facts.py
     params = parse_params(args)
     operands = [p for p in params if p.kind in _OPERAND_KINDS]
     variadic = bool(operands) and operands[0].kind == "Operands"
     rules = rule if isinstance(rule, tuple) else (rule,)
-    said = rules[0] is not _UNSAID
+    has_rules = rules[0] is not _NO_RULE_STATED
     joint = joint or variadic
-    if said and not joint and operands and len(rules) != len(operands):
+    if has_rules and not joint and operands and len(rules) != len(operands):
         if rules == (None,):
             rules = (None,) * len(operands)
         else:
@@ -349,12 +347,12 @@ def _general(
     row = Row(
         name, kind, params, facts, dtypes=dtypes, joint=joint, numpy=numpy, samples=samples, edges=edges,
         bad=bad, names=tuple(names.split()), doc=doc, transpose=transpose, gradient_samples=gradient_samples,
-        rules=[_rule(r, VJP) for r in rules] if said else [],
-        differentiable=any(r is not None for r in rules) if said else None if operands else False,
+        rules=[_rule(r, VJP) for r in rules] if has_rules else [],
+        differentiable=any(r is not None for r in rules) if has_rules else None if operands else False,
         tolerance=tolerance, many=many, shape_from_values=shape_from_values,
         batch=batch or _shifts(kind, params), checked="",
     )  # fmt: skip
-    flags = _said(many=many, joint=joint, gaps=gaps, one_is_all=one_is_all)
+    flags = _true_flags(many=many, joint=joint, gaps=gaps, one_is_all=one_is_all)
     return _enter(row, "" if python else native or name, flags, fallback, python)
 
 
@@ -372,15 +370,15 @@ def _shifts(kind: str, params: list[Param]) -> str | None:
 def reduction(
     name: str, dtypes: int, args: str = "input_tensor axis:Axes=None keepdims:Bool=False", **row: Any
 ) -> Any:
-    """An op that folds axes. `rule(g, x, out, axes, keepdims)` is its gradient."""
+    """An op that reduces axes. `rule(g, x, out, axes, keepdims)` computes its gradient."""
     return _general("reduction", name, dtypes, args, **row)
 
 
 def movement(name: str, dtypes: int, args: str, *, transpose: Any, **row: Any) -> Any:
     """A linear op that only moves elements of its first operand.
 
-    `transpose(g, x, out, *attributes)` carries a cotangent back; it reads of `x` and `out`
-    their shapes only. The tangent of a movement is the movement itself.
+    `transpose(g, x, out, *attributes)` carries a cotangent back; it reads only the shapes of `x` and `out`.
+    The tangent of a movement is the same movement of the tangent.
     """
     return _general("movement", name, dtypes, args, rule=transpose, transpose=transpose, **row)
 
@@ -392,7 +390,7 @@ def contraction(name: str, dtypes: int, args: str, *, transposes: tuple, **row: 
 
 
 def indexed(name: str, dtypes: int, args: str, **row: Any) -> Any:
-    """An op that takes or puts elements at places given by an index operand."""
+    """An op that reads or writes elements at positions given by an index operand."""
     return _general("indexed", name, dtypes, args, **row)
 
 
@@ -404,7 +402,7 @@ def opaque(name: str, dtypes: int, args: str, **row: Any) -> Any:
 
 
 def composite(names: str, noted: bool = True) -> Callable:
-    """Enters a plain Python function over ops under its public names: it needs no rule.
+    """Registers a Python function made of other ops under its public names. It needs no rule.
 
     Recordings record its calls; a function that only inspects an object need not be recorded (`noted=False`).
 
@@ -416,7 +414,9 @@ def composite(names: str, noted: bool = True) -> Callable:
 
     def enter(function: Callable) -> Callable:
         public = [name.rpartition(".")[2] for name in names.split()]
-        if isinstance(function, FunctionType) and function.__name__ not in public:  # `range_`: errors name it
+        if (
+            isinstance(function, FunctionType) and function.__name__ not in public
+        ):  # as `range_`, for messages
             function.__name__ = function.__qualname__ = public[0]
         composite = one_call(function) if noted and isinstance(function, FunctionType) else function
         for name in names.split():
@@ -431,7 +431,7 @@ def _op_named(name: str) -> Any:
 
 
 def _reduce(op: Any) -> tuple[Any, ...]:
-    """An op is pickled by its name: modules and variables hold some, as activations and constraints."""
+    """Ops are pickled by name: modules and variables hold them, as activations and constraints."""
     return _op_named, (op.row.name,)
 
 

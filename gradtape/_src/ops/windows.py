@@ -1,4 +1,4 @@
-"""What convolutions and pooling have in common: strides, paddings and formats as TensorFlow takes them."""
+"""The common arguments of convolutions and pooling: strides, paddings and data formats in TensorFlow's forms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def channels_first(op: str, data_format: Any, dims: int) -> bool:
 
 
 def per_axis(op: str, value: Any, dims: int, first: bool, name: str) -> list[int]:
-    """One number for each spatial axis, from one for all, one each, or one for every axis of the images."""
+    """Converts `value` to one number per spatial axis: it may be one for all, one each, or one per axis of the images."""
     if value is None:
         return [1] * dims
     if type(value) is int:
@@ -53,10 +53,10 @@ def per_axis(op: str, value: Any, dims: int, first: bool, name: str) -> list[int
 
 
 def paddings(op: str, padding: Any, dims: int, first: bool) -> list[int]:
-    """The `paddings` of a row: [] for "VALID", [-1] for "SAME", else numbers before and after each axis.
+    """The attribute `paddings` of a row: [] for "VALID", [-1] for "SAME", else numbers before and after each axis.
 
     Args:
-      padding: "VALID" (no zeros), "SAME" (as many as give ceil(size / stride) results, the odd one after),
+      padding: "VALID" (none), "SAME" (as many zeros as give ceil(size / stride) results; an odd one goes after),
         or `[[before, after], ...]` for every axis of the images.
     """
     if isinstance(padding, str):
@@ -73,7 +73,7 @@ def resolved(
     paddings: Sequence[int], sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int],
     dilations: Sequence[int],
 ) -> list[int]:  # fmt: skip
-    """The paddings of a row as numbers before and after each axis."""
+    """The attribute `paddings` as numbers before and after each axis."""
     if len(paddings) == 2 * len(sizes):
         return list(paddings)
     pads: list[int] = []
@@ -87,7 +87,7 @@ def results_of(
     sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
     paddings: Sequence[int],
 ) -> list[int]:  # fmt: skip
-    """How many results each axis has."""
+    """The number of results along each axis."""
     pads = resolved(paddings, sizes, kernel, strides, dilations)
     return [
         (n + pads[2 * i] + pads[2 * i + 1] - (k - 1) * d - 1 + s) // s
@@ -121,7 +121,7 @@ def _explicit(op: str, padding: Any, dims: int, first: bool) -> list[int]:
 
 
 def to_last(x: Any) -> Any:
-    """Images with their channels last."""
+    """`x` transposed to have its channels last."""
     rank = x.ndim
     return transpose(x, [0, *range(2, rank), 1])
 
@@ -132,9 +132,9 @@ def to_first(x: Any) -> Any:
 
 
 def on_images(op: str, x: Any, dims: int, first: bool, function: Callable[[Any], Any]) -> Any:
-    """Calls `function` with `x` as `[n, spatial..., channels]`; the result has the format of `x`.
+    """Calls `function` with `x` as `[n, spatial..., channels]`, and converts the result to the format of `x`.
 
-    All axes before the last `dims + 1` are a batch.
+    All axes before the last `dims + 1` are batch axes.
     """
     rank = x.ndim
     if rank < dims + 2:
@@ -156,7 +156,7 @@ def is_tensor(x: Any) -> bool:
 
 
 def steps_of(value: Any) -> list[int] | None:
-    """Strides or window sizes of images with channels last in their usual forms; None in any other."""
+    """Fast path: one number per spatial axis from the usual forms, channels last; None for any other form."""
     if type(value) is int:
         return [value, value]
     if type(value) is list and len(value) == 4 and value[0] == 1 == value[3]:

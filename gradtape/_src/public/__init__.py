@@ -1,1 +1,1 @@
-"""The names under which users find what is in here, and the words for those that are missing."""
+"""The public namespaces: which names they have, and the errors for names that they do not have."""

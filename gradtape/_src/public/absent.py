@@ -1,4 +1,4 @@
-"""Names that a namespace does not have yet: ops, parts that are imported late, and words for what is missing."""
+"""Looking up names that a namespace does not have yet: ops, late imports, and errors for names that do not exist."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ELSEWHERE = {
     "make_tensor_proto": "gradtape.io.tensor_proto:make_tensor_proto",
 }
 
-# Names of the engine that few programs use: where they are imported from when they are.
+# Names of the engine that few programs use, by the module that they are imported from on first use.
 _LATE = {
     "gradtape._src.control.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
     "gradtape._src.control.printing": "print_",
@@ -105,7 +105,7 @@ _NO_ESTIMATORS = (
 )
 _V1_ONLY = "is a name of TensorFlow 1. Hint: {}."
 
-# What there is nothing of, but for names that packages ask for as they are imported.
+# Namespaces that are empty except for names that packages use while they are imported.
 _UNDER_THE_ALIAS = {
     "__git_version__": "gradtape.version:GIT_VERSION",
     "__compiler_version__": "gradtape.version:COMPILER_VERSION",
@@ -150,13 +150,13 @@ _WORDS = {
     "matrix_inverse": _V1_ONLY.format("tf.linalg.inv"),
     "get_variable": _V1_ONLY.format("tf.Variable"),
     "variable_scope": _V1_ONLY.format("tf.name_scope"),
-    "global_variables_initializer": _V1_ONLY.format("a variable has its value from the start"),
+    "global_variables_initializer": _V1_ONLY.format("variables are initialised when they are created"),
     "app": _V1_ONLY.format("absl.app, or plain Python"),
     "flags": _V1_ONLY.format("argparse, or absl.flags"),
     "gfile": _V1_ONLY.format("tf.io.gfile"),
     "logging": _V1_ONLY.format("tf.get_logger(), or tf.compat.v1.logging"),
     "layers": _V1_ONLY.format("tf.Variable and tf.matmul, or layers of Keras"),
-    "compiler": "it is an internal module of TensorFlow.",
+    "compiler": "this is an internal module of TensorFlow.",
     "contrib": "contrib was taken out of TensorFlow itself (2.0).",
     "train.MomentumOptimizer": _V1_ONLY.format("tf.optimizers.SGD(momentum=...); tf.compat.v1.train has it"),
     "train.AdamOptimizer": _V1_ONLY.format("tf.optimizers.Adam; tf.compat.v1.train has it"),
@@ -167,8 +167,8 @@ _WORDS = {
     "train.get_global_step": _V1_ONLY.format("tf.Variable(0); tf.compat.v1.train has it"),
     "train.Saver": _V1_ONLY.format("tf.train.Checkpoint"),
     "train.lastest_checkpoint": "did you mean latest_checkpoint?",
-    "train.CheckpointView": "it is not part of gradtape. Hint: tf.train.list_variables, tf.train.load_checkpoint.",
-    "train.TrackableView": "it is not part of gradtape. Hint: tf.Module.submodules, tf.Module.variables.",
+    "train.CheckpointView": "this is not part of gradtape. Hint: tf.train.list_variables, tf.train.load_checkpoint.",
+    "train.TrackableView": "this is not part of gradtape. Hint: tf.Module.submodules, tf.Module.variables.",
     "train.ClusterDef": "gradtape has no protocol buffers of clusters. Hint: tf.train.ClusterSpec.",
     "train.ServerDef": "gradtape has no servers.",
     "train.JobDef": "gradtape has no protocol buffers of clusters. Hint: tf.train.ClusterSpec.",
@@ -179,8 +179,8 @@ _WORDS = {
     "compat.v1.summary": "summaries of TensorFlow 1 belong to graphs. Hint: tf.summary.",
     "compat.v1.metrics": "metrics of TensorFlow 1 belong to graphs.",
     "compat.v1.image": "resizing in TensorFlow 1 has other pixel centres. Hint: tf.image.",
-    "compat.v1.app": "it is absl's. Hint: absl.app, or plain Python.",
-    "compat.v1.flags": "they are absl's. Hint: absl.flags, or argparse.",
+    "compat.v1.app": "this is a module of absl. Hint: absl.app, or plain Python.",
+    "compat.v1.flags": "these are flags of absl. Hint: absl.flags, or argparse.",
     "compat.v1.Graph": "gradtape has no explicit graphs. Hint: @tf.function makes one of a Python function.",
     "compat.v1.train.Saver": "it stores the variables of a graph. Hint: tf.train.Checkpoint.",
     "compat.v1.train.Scaffold": "it belongs to sessions, which gradtape does not have.",
@@ -190,7 +190,7 @@ _WORDS = {
 
 
 def lookup(name: str) -> Any:
-    """A lazily imported part of the package, or an AttributeError that says what to do."""
+    """`tf.<name>`, imported on first use; an AttributeError with a hint if there is no such name."""
     if name in LAZY:
         return importlib.import_module(f"gradtape.{name}")
     if name in ("__internal__", "__operators__"):
@@ -201,16 +201,16 @@ def lookup(name: str) -> Any:
 
 
 def names() -> list[str]:
-    """The names of the package, what is imported late included."""
+    """The names of the package, including those that are imported on first use."""
     late = (name for name in _ELSEWHERE if "." not in name)
-    known = {*LAZY, *late, *spaces.names(""), *spaces.inner(""), "version"}
-    # Files that are no namespaces (gradtape.backend, gradtape.tnp) are there once they were imported.
-    here = (n for n, v in vars(sys.modules["gradtape"]).items() if not isinstance(v, types.ModuleType))
-    return sorted(known.union(here))
+    all_names = {*LAZY, *late, *spaces.names(""), *spaces.inner(""), "version"}
+    # Without files that are not namespaces (gradtape.backend, gradtape.tnp), which importing adds.
+    attributes = (n for n, v in vars(sys.modules["gradtape"]).items() if not isinstance(v, types.ModuleType))
+    return sorted(all_names.union(attributes))
 
 
 def lookup_in(space: str, name: str) -> Any:
-    """The same for a name that a namespace (`math`, `train`, `compat.v1`) does not have."""
+    """`tf.<space>.<name>`, like `lookup` (`space` is `math`, `train`, `compat.v1`, ...)."""
     full = f"{space}.{name}" if space else name
     if name == "__all__" and (names := spaces.names(space)):
         return names
@@ -218,7 +218,9 @@ def lookup_in(space: str, name: str) -> Any:
         return spaces.put(space, name, of)
     if full in _ELSEWHERE:
         value = _at(_ELSEWHERE[full])
-        if not space and _ELSEWHERE[full].startswith("gradtape._src."):  # it stays the same
+        if not space and _ELSEWHERE[full].startswith(
+            "gradtape._src."
+        ):  # it never changes, so later lookups find it
             setattr(sys.modules["gradtape"], name, value)
         return value
     if full in _UNDER_THE_ALIAS and "tensorflow" in sys.modules:
@@ -229,7 +231,7 @@ def lookup_in(space: str, name: str) -> Any:
 
 
 def missing(space: str, name: str, words: str = "") -> AttributeError:
-    """The error for a name that is nowhere: what to do instead, or which names are like it."""
+    """The error for a name that does not exist: what to use instead, or similar names."""
     full = f"{space}.{name}" if space else name
     words = words or _WORDS.get(full) or _WORDS.get(space) or ""
     where = f"gradtape.{space}" if space else "gradtape"
@@ -240,17 +242,17 @@ def missing(space: str, name: str, words: str = "") -> AttributeError:
 
 
 def _near(space: str, name: str) -> list[str]:
-    here = names() if not space else names_in(space)
-    every = (*spaces.PUBLIC.names(), *_ELSEWHERE)
-    return _at("gradtape._src.public.close:near")(space, name, here, every)
+    in_space = names_in(space) if space else names()
+    everywhere = (*spaces.PUBLIC.names(), *_ELSEWHERE)
+    return _at("gradtape._src.public.close:near")(space, name, in_space, everywhere)
 
 
 def of(space: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a module that is the namespace `space`."""
+    """`__getattr__` and `__dir__` for the module of the namespace `space`."""
     return functools.partial(lookup_in, space), functools.partial(names_in, space)
 
 
-# Modules inside of namespaces that are namespaces themselves; all others are where things are written.
+# Modules in namespaces that are namespaces themselves; other modules are where code is written.
 _INNER = frozenset(
     (
         "experimental", "cluster_resolver", "coordinator", "gfile", "numpy", "partitioners", "random", "schedules",
@@ -260,32 +262,34 @@ _INNER = frozenset(
 
 
 def names_in(space: str) -> list[str]:
-    """What a namespace shows in `dir`: public names, not what its file imports."""
+    """`dir` of a namespace: public names, not what its file imports."""
     module = sys.modules.get(f"gradtape.{space}") or _at(_ELSEWHERE.get(space, f"gradtape.{space}"))
-    held = vars(module)
-    found = {*spaces.names(space), *spaces.inner(space)} | {
+    attributes = vars(module)
+    public = {*spaces.names(space), *spaces.inner(space)} | {
         full.rpartition(".")[2] for full in _ELSEWHERE if full.rpartition(".")[0] == space
     }
-    found |= {n for n in _INNER if isinstance(held.get(n), (types.ModuleType, types.SimpleNamespace))}
-    if "__all__" in held:
-        return sorted(found.union(held["__all__"]))
-    return sorted(found.union(n for n, v in held.items() if n[0] != "_" and _is_own(module.__name__, n, v)))
+    public |= {n for n in _INNER if isinstance(attributes.get(n), (types.ModuleType, types.SimpleNamespace))}
+    if "__all__" in attributes:
+        return sorted(public.union(attributes["__all__"]))
+    return sorted(
+        public.union(n for n, v in attributes.items() if n[0] != "_" and _is_own(module.__name__, n, v))
+    )
 
 
-def names_beside(held: dict[str, Any], space: str = "") -> list[str]:
-    """What a module of `tf.compat.v1` shows in `dir`: its own names, and those of the namespace that it stands for."""
-    outside = ("gradtape.", "collections", "functools", "typing")
+def names_beside(attributes: dict[str, Any], space: str = "") -> list[str]:
+    """`dir` of a module of `tf.compat.v1`: its own names, and those of the namespace that it extends."""
+    libraries = ("gradtape.", "collections", "functools", "typing")
     own = set()
-    for name, value in held.items():
+    for name, value in attributes.items():
         home = getattr(value, "__module__", None) or ""
-        imported = home != held["__name__"] and home.startswith(outside)
+        imported = home != attributes["__name__"] and home.startswith(libraries)
         if not (name[0] == "_" or name == "annotations" or isinstance(value, types.ModuleType) or imported):
             own.add(name)
     return sorted({*own, *(names_in(space) if space else ())})
 
 
 def _is_own(module: str, name: str, value: Any) -> bool:
-    """Whether something was made in a module, or in a file of a package, and not imported there."""
+    """Whether `value` is defined in the module, or in a file of the package, and not imported."""
     if isinstance(value, types.ModuleType) or name == "annotations":
         return False
     home = getattr(value, "__module__", None) or module
@@ -293,17 +297,17 @@ def _is_own(module: str, name: str, value: Any) -> bool:
 
 
 def _at(place: str) -> Any:
-    """A module, or what `module:name` is."""
+    """Imports `module`, or the attribute of `module:name`."""
     module, _, attribute = place.partition(":")
-    found = importlib.import_module(module)
-    return getattr(found, attribute) if attribute else found
+    value = importlib.import_module(module)
+    return getattr(value, attribute) if attribute else value
 
 
 def has_words(full: str) -> bool:
-    """Whether there are words about a name, in the place of it."""
+    """Whether there is a message about a name that does not exist."""
     return full in _WORDS
 
 
 def is_known(space: str, name: str) -> bool:
-    """Whether a name that a namespace does not have is found elsewhere, or there are words about it."""
+    """Whether a missing name is in another module, or has a message about it."""
     return f"{space}.{name}" in _ELSEWHERE or f"{space}.{name}" in _WORDS

@@ -1,4 +1,4 @@
-"""Messages of the core in the user's words: `reduce_sum() got ...`, where the row is `sum`, and which argument was meant."""
+"""Messages of the core with the name that the user called (`reduce_sum() got ...`, where the row is `sum`), and hints."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _KEYWORD = re.compile(r"got an unexpected keyword argument '(\w+)'$")
 _COUNT = re.compile(r"missing required argument|takes at most \d+ arguments")
 
 
-# What to do about messages of the core, by the row: words of the message, and what is said after it.
+# Hints by row: a part of a message of the core, and the hint to append.
 _HINTS = {
     "matmul": [
         (
             "size-incompatible",
-            " Hint: the last axis of a has to be as long as the second to last one of b; "
-            "tf.matmul(a, b, transpose_b=True), or transpose_a, turns one round.",
+            " Hint: the last axis of a must be as long as the second to last axis of b; "
+            "tf.matmul(a, b, transpose_b=True), or transpose_a, transposes one.",
         )
     ],
     "conv": [("filter depth", " Hint: filters are [height, width, channels in, channels out].")],
     "concat": [("`axis` is not valid", " Hint: tf.concat([x, y], axis): the tensors are one list.")],
     "stack": [("`axis` is not valid", " Hint: tf.stack([x, y], axis): the tensors are one list.")],
-    "reshape": [("requested shape", " Hint: -1 in the place of one size stands for what is left.")],
+    "reshape": [("requested shape", " Hint: one size may be -1: it follows from the others.")],
     "add": [("Incompatible shapes", _BROADCAST)],
     "mul": [("Incompatible shapes", _BROADCAST)],
     "sub": [("Incompatible shapes", _BROADCAST)],
@@ -36,7 +36,7 @@ _HINTS = {
 }
 
 
-# Rows that no public name belongs to, and the function that calls them: for Pythons before 3.12, see `_public_name`.
+# Rows without a public name, and the function that calls them: for Python before 3.12, see `_public_name`.
 _CALLED = {
     "attention": "scaled_dot_product_attention", "categorical": "random.categorical", "clip": "clip_by_value",
     "conv": "convolution", "div": "divide", "div_no_nan": "divide_no_nan", "moments": "reduce_variance",
@@ -48,8 +48,8 @@ _CALLED = {
 
 
 def renamed(name: str, text: str) -> str:
-    """A message about the op of the row `name`, with the name under which it was called."""
-    row = dict.get(TABLE, name)  # the row of an op that ran is there
+    """Replaces the row name `name`, with which a message begins, by the name that the user called."""
+    row = dict.get(TABLE, name)  # the row of an op that ran is imported
     if row is None:
         return text
     rest = text[len(name) :]
@@ -61,19 +61,19 @@ def renamed(name: str, text: str) -> str:
 
 def _public_name(row: Row) -> str:
     public = [full.rpartition(".")[2] for full in row.names]
-    # Before Python 3.12, an error of the core is made where it is caught: what was called there says nothing.
+    # Before Python 3.12, the exception is created where it is caught, when the frame of the call is gone.
     called = source.called().rpartition(".")[2] if sys.version_info >= (3, 12) else ""
     if called in public or any(full.rpartition(".")[2] == called for full in PUBLIC.names()):
-        return called  # perhaps a function that is made of this op
+        return called  # may be a composite that uses this op
     if not public:
         return _CALLED.get(row.name, row.name)
     return row.name if row.name in public else public[0]
 
 
 def _about_arguments(row: Row, words: str) -> str:
-    """The signature, and the keyword that may have been meant."""
-    known = [p.name for p in row.params]
-    shown = ", ".join(p.name if p.default is ... else f"{p.name}={p.default!r}" for p in row.params)
-    if found := _KEYWORD.search(words):
-        return f".{argument(found[1], known)} Its arguments: ({shown})."
-    return f". Its arguments: ({shown})." if _COUNT.search(words) else ""
+    """The arguments of the op, and a suggestion for an unknown keyword."""
+    names = [p.name for p in row.params]
+    signature = ", ".join(p.name if p.default is ... else f"{p.name}={p.default!r}" for p in row.params)
+    if match := _KEYWORD.search(words):
+        return f".{argument(match[1], names)} Its arguments: ({signature})."
+    return f". Its arguments: ({signature})." if _COUNT.search(words) else ""

@@ -1,6 +1,6 @@
-"""What was meant by a name that is not there: names of the namespace that are spelled like it, and where else it is.
+"""Suggestions for a missing name: names of the namespace with a similar spelling, and the same name elsewhere.
 
-It is worked out when the message is shown: packages ask with `hasattr` for names that they can do without.
+They are computed when the message is shown, since packages use `hasattr` to test for optional names.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable
 
-# What NumPy, PyTorch and JAX call it, where spelling does not lead there. `reduce_` before a name is tried for all.
-_ELSEWHERES = {
+# Names in NumPy, PyTorch and JAX that are not spelled like ours. `reduce_<name>` is tried for every name.
+_OTHER_LIBRARIES = {
     "arange": "range", "array": "constant", "asarray": "convert_to_tensor", "tensor": "constant", "from_numpy": "constant",
     "astype": "cast", "cat": "concat", "concatenate": "concat", "hstack": "concat", "vstack": "concat", "view": "reshape",
     "permute": "transpose", "std": "math.reduce_std", "var": "math.reduce_variance", "dot": "tensordot", "mm": "matmul",
@@ -27,7 +27,7 @@ _ELSEWHERES = {
 
 
 class MissingName(AttributeError):
-    """An AttributeError whose text is made when it is shown."""
+    """An AttributeError whose text is completed when it is shown."""
 
     def __init__(self, text: str, near: Callable[[], list[str]] | None = None) -> None:
         super().__init__(text)
@@ -36,9 +36,9 @@ class MissingName(AttributeError):
     def __str__(self) -> str:
         text = self.args[0]
         if self._near is not None:
-            found, self._near = self._near(), None
-            if found:
-                text += f". Did you mean {' or '.join(f'tf.{name}' for name in found)}?"
+            suggestions, self._near = self._near(), None
+            if suggestions:
+                text += f". Did you mean {' or '.join(f'tf.{name}' for name in suggestions)}?"
                 self.args = (text,)
         return text
 
@@ -46,12 +46,12 @@ class MissingName(AttributeError):
         return AttributeError, (str(self),)
 
 
-# It is what users know: the class is of no use to them.
+# Tracebacks show it as an AttributeError.
 MissingName.__module__, MissingName.__qualname__, MissingName.__name__ = "builtins", *["AttributeError"] * 2
 
 
-def near(space: str, name: str, here: Iterable[str], everywhere: Iterable[str]) -> list[str]:
-    """The names that may be meant, written in full, the best first; three at most.
+def near(space: str, name: str, names: Iterable[str], everywhere: Iterable[str]) -> list[str]:
+    """The full names that may be meant, the best first; three at most.
 
     >>> near("nn", "soft_max", ["softmax", "softplus", "relu"], [])
     ['nn.softmax']
@@ -60,29 +60,29 @@ def near(space: str, name: str, here: Iterable[str], everywhere: Iterable[str]) 
     >>> near("", "softmax", ["stack"], ["nn.softmax", "math.tanh"])
     ['nn.softmax']
     """
-    inside = {_plain(n): n for n in sorted(here, reverse=True) if n[0] != "_"}
+    spellings = {_plain(n): n for n in sorted(names, reverse=True) if n[0] != "_"}
     within = f"{space}." if space else ""
-    wanted, full = _plain(name), list(everywhere)
-    if wanted in inside:
-        return [within + inside[wanted]]
-    if f"reduce{wanted}" in inside:
-        return [within + inside[f"reduce{wanted}"]]
-    if name in _ELSEWHERES:
-        return [_ELSEWHERES[name]]
+    plain, full = _plain(name), list(everywhere)
+    if plain in spellings:
+        return [within + spellings[plain]]
+    if f"reduce{plain}" in spellings:
+        return [within + spellings[f"reduce{plain}"]]
+    if name in _OTHER_LIBRARIES:
+        return [_OTHER_LIBRARIES[name]]
     same = [n for n in full if n.rpartition(".")[2] == name and "compat" not in n and "raw_ops" not in n]
     if same:
         return sorted(same, key=len)[:3]
-    close = difflib.get_close_matches(wanted, inside, 3, 0.75)
-    close += [n for n in inside if len(n) > 2 and wanted.startswith(n) and n not in close][: 3 - len(close)]
-    return [within + inside[n] for n in close]
+    close = difflib.get_close_matches(plain, spellings, 3, 0.75)
+    close += [n for n in spellings if len(n) > 2 and plain.startswith(n) and n not in close][: 3 - len(close)]
+    return [within + spellings[n] for n in close]
 
 
 def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def argument(name: str, known: list[str]) -> str:
-    """Words about a keyword that a function does not have."""
-    shorter = [k for k in known if k != "name" and (k.startswith(name[:3]) and abs(len(k) - len(name)) < 3)]
-    found = difflib.get_close_matches(name, known, 1, 0.7) or shorter[:1]
-    return f" Did you mean {found[0]!r}?" if found else ""
+def argument(name: str, names: list[str]) -> str:
+    """A suggestion for a keyword that a function does not have."""
+    shorter = [k for k in names if k != "name" and (k.startswith(name[:3]) and abs(len(k) - len(name)) < 3)]
+    close = difflib.get_close_matches(name, names, 1, 0.7) or shorter[:1]
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,9 +1,9 @@
-"""Namespaces as modules: `import gradtape.experimental.numpy` finds what `tf.experimental.numpy` is.
+"""Namespaces as modules: `import gradtape.experimental.numpy` returns `tf.experimental.numpy`.
 
-Some namespaces are no files: they are made from the op table, or are another module under TensorFlow's name. A finder
-at the end of `sys.meta_path` looks them up as attributes, and hands out the module that is there: one object, whichever
-way it was imported. `gradtape_imports` serves `tensorflow` in the same way. Loader and finder have no base class:
-`importlib.abc` costs 7 ms of every import.
+Some namespaces have no file: they are created from the op table, or are another module under TensorFlow's name. A finder
+at the end of `sys.meta_path` looks them up as attributes and returns the existing module, so there is one object however
+it is imported. `gradtape_imports` does the same for `tensorflow`. Loader and finder have no base class: importing
+`importlib.abc` takes 7 ms.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 _ROOT = "gradtape"
 
 
-class Same:
-    """Loads a module that is there already, under one more name."""
+class ExistingModule:
+    """A loader that returns an existing module under another name."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -29,41 +29,41 @@ class Same:
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._spec  # importlib has put that of the other name there
+        module.__spec__ = self._spec  # importlib has replaced it
 
 
 def spec_of(name: str, module: ModuleType) -> importlib.machinery.ModuleSpec:
-    """What `find_spec` gives for `name`, which is to be `module`."""
+    """The spec with which `find_spec` makes `name` an alias of `module`."""
     if not hasattr(module, "__path__"):
-        module.__path__ = []  # what is in it is looked up, too: tf.config.experimental
-    loader: Any = Same(module)
+        module.__path__ = []  # so that names inside are looked up, too: tf.config.experimental
+    loader: Any = ExistingModule(module)
     return importlib.machinery.ModuleSpec(name, loader, is_package=hasattr(module, "__path__"))
 
 
 def at(path: Sequence[str], root: str = _ROOT) -> ModuleType:
-    """The module that `tf.<path>` is.
+    """The module `tf.<path>`.
 
     Raises:
-      AttributeError: if there is none, with words about it if there are any.
+      AttributeError: if there is no such module; the message says what to use instead, where that is known.
     """
-    found = importlib.import_module(root)
+    module = importlib.import_module(root)
     for part in path:
-        inner = getattr(found, part)
+        inner = getattr(module, part)
         if not _is_namespace(inner):
-            raise AttributeError(f"{found.__name__}.{part} is no module")
-        found = inner
-    return found
+            raise AttributeError(f"{module.__name__}.{part} is not a module")
+        module = inner
+    return module
 
 
 def _is_namespace(value: Any) -> bool:
-    """Whether something is a module, or one of the classes that have its place: `tf.config.experimental`."""
+    """Whether `value` is a module, or a class that serves as a namespace: `tf.config.experimental`."""
     return isinstance(value, (ModuleType, SimpleNamespace)) or (
         isinstance(value, type) and value.__name__.islower()
     )
 
 
 class Finder:
-    """Looks for modules of gradtape that are no files."""
+    """Finds modules of gradtape that have no file."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
         root, *parts = name.split(".")
@@ -76,6 +76,6 @@ class Finder:
 
 
 def install() -> None:
-    """Puts the finder behind all others, once."""
+    """Adds the finder after all others, once."""
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.append(Finder())

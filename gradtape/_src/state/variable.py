@@ -245,7 +245,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
 
     @property
     def initializer(self) -> None:
-        """None: a variable has its value from the start."""
+        """None: variables are initialised when they are created."""
         return None
 
     @property
@@ -286,7 +286,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
         self._declared = declared
 
     def is_initialized(self, name: str | None = None) -> Any:
-        """True: a variable has its value from the start."""
+        """True: variables are initialised when they are created."""
         return conversion.convert(True)
 
     def ref(self) -> Reference:

@@ -136,7 +136,7 @@ class _Walk:
         self, traces: list[Trace], xs: Sequence[Any], stops: Sequence[Any], ys: Sequence[Any]
     ) -> None:
         for t in (*xs, *stops, *ys):
-            self._check_lifted(traces[0], t)
+            self._check_constant(traces[0], t)
         self.traces = traces
         self.wanted = [self._values(x) for x in xs]
         self.sources = {v for of in self.wanted for v in of}
@@ -151,13 +151,13 @@ class _Walk:
                     self._pass(node)
 
     @staticmethod
-    def _check_lifted(trace: Trace, t: Any) -> None:
+    def _check_constant(trace: Trace, t: Any) -> None:
         """Constants created in the function, and values computed from them, must be part of its graph."""
         if (
             isinstance(t, _core.Tensor)
             and t._symbol is None
             and t._born > trace.start
-            and not trace.lifts
+            and not trace.keeps_constants
             and (t.dtype.is_floating or t.dtype.is_complex)
         ):
             raise NeedsConstants
@@ -181,7 +181,7 @@ class _Walk:
             return []
         if x._symbol is not None:
             return [x._symbol] if x._symbol.graph is trace else []
-        return [of[id(x)] for of in (trace._captured, trace._lifted) if id(x) in of]
+        return [of[id(x)] for of in (trace._captured, trace._kept_constants) if id(x) in of]
 
     def _assigned(self, xs: Sequence[Any]) -> set[Value]:
         """The values of variables after assignments, which count as constants for the gradient."""
@@ -217,7 +217,7 @@ class _Walk:
             for w in [w for outer in self.traces for w in self._values_in(outer, e) if w is not v]:
                 if w in self.reached:
                     self.reached[v] = self.reached[w]
-        for v in (*trace.inputs, *trace._lifted.values()):
+        for v in (*trace.inputs, *trace._kept_constants.values()):
             if v in self.sources and v not in self.reached:
                 self._start(v)
 

@@ -108,7 +108,7 @@ def register(base_type: Any, conversion_func: Callable, priority: int = 100) -> 
     Args:
       base_type: a class, or a tuple of them; subclasses are included.
       conversion_func: `(value, dtype=None, name=None, as_ref=False)` returns a tensor, or NotImplemented to leave
-      the value to the next function.
+        the value to the next function.
       priority: functions with smaller numbers are tried first.
 
     Raises:

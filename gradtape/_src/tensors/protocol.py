@@ -56,7 +56,7 @@ class Trace(Protocol):
     """The graph that a thread is writing (`_core.Scope(trace=...)`)."""
 
     start: int  # tensors made before this count come from outside
-    lifts: bool  # numbers made during the trace are values of the graph, too
+    keeps_constants: bool  # tensors created during the trace are constants of the graph
 
     def read(self, variable: Any) -> _core.Tensor:
         """The value of a variable at this point."""

@@ -218,7 +218,7 @@ _default_graph = _DefaultGraph()
 
 
 def get_default_graph() -> _Any:
-    """An object with the current name scope. It is no graph that operations could be added to."""
+    """An object with the current name scope. Operations cannot be added to it."""
     return _default_graph
 
 
@@ -259,14 +259,14 @@ global_variables = local_variables = model_variables = trainable_variables
 
 
 def global_variables_initializer() -> None:
-    """Nothing to do: a variable has its value from the start."""
+    """Does nothing: variables are initialised when they are created."""
 
 
 local_variables_initializer = tables_initializer = initialize_all_variables = global_variables_initializer
 
 
 def variables_initializer(var_list: _Any, name: str = "init") -> None:
-    """Nothing to do: a variable has its value from the start."""
+    """Does nothing: variables are initialised when they are created."""
 
 
 # ---- variables ------------------------------------------------------------------------------------

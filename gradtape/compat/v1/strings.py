@@ -95,8 +95,10 @@ def string_split(
     name: str | None = None,
 ) -> Any:
     """The parts of strings between single characters, each byte of `sep` being one; all bytes if it is empty."""
-    given = delimiter if sep is None else sep
-    marks = (given if isinstance(given, bytes) else given.encode()) if given is not None else b" "
+    separator = delimiter if sep is None else sep
+    marks = (
+        (separator if isinstance(separator, bytes) else separator.encode()) if separator is not None else b" "
+    )
 
     def cut(s: bytes) -> list[list[bytes]]:
         if not marks:

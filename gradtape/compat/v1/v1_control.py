@@ -88,5 +88,5 @@ def control_flow_v2_enabled() -> bool:
 
 
 def is_variable_initialized(variable: Any) -> Any:
-    """True: a variable has its value from the start."""
+    """True: variables are initialised when they are created."""
     return tf.constant(True)

@@ -14,7 +14,7 @@ from gradtape._src.tensors.conversion import as_tensor as _as_tensor
 from gradtape.sparse import arranging as _arranging
 from gradtape.sparse.tensor import SparseTensor as SparseTensor
 from gradtape.sparse.tensor import as_sparse as _as_sparse
-from gradtape.sparse.tensor import made as _made
+from gradtape.sparse.tensor import make_sparse as _make_sparse
 from gradtape.sparse.tensor import places_of as _places_of
 from gradtape.sparse.tensor import sizes_of as _sizes_of
 
@@ -73,7 +73,7 @@ def merge(
     """The values at places whose last coordinate is taken from `sp_ids`."""
     ids, values = _as_sparse(sp_ids), _as_sparse(sp_values)
     places = np.column_stack([_places_of(ids)[:, :-1], _array_of(ids.values)])
-    out = _made(places, values.values, [*_sizes_of(ids)[:-1], int(_array_of(vocab_size))])
+    out = _make_sparse(places, values.values, [*_sizes_of(ids)[:-1], int(_array_of(vocab_size))])
     return out if already_sorted else _arranging.reorder(out)
 
 
@@ -93,7 +93,7 @@ def to_dense_at(
     if values.ndim == 0:
         values = _tf.fill([len(places)], values)
     default = _tf.convert_to_tensor(default_value, values.dtype)
-    return _arranging.to_dense(_made(places, values, sizes), default, validate_indices)
+    return _arranging.to_dense(_make_sparse(places, values, sizes), default, validate_indices)
 
 
 def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:

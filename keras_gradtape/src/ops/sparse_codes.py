@@ -8,7 +8,7 @@ import numpy as np
 from keras.src.backend.common import standardize_dtype
 
 import gradtape as tf
-from gradtape.backend import array_of, made
+from gradtape.backend import array_of, make_sparse
 from keras_gradtape.src.ops.core import convert_to_tensor
 
 
@@ -19,7 +19,7 @@ def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> tf.S
     inside = (x >= 0) & (x < num_classes)
     places = np.insert(np.argwhere(inside), axis, x[inside], axis=1)
     sizes = [*x.shape[:axis], num_classes, *x.shape[axis:]]
-    return tf.sparse.reorder(made(places, tf.ones([len(places)], standardize_dtype(dtype)), sizes))
+    return tf.sparse.reorder(make_sparse(places, tf.ones([len(places)], standardize_dtype(dtype)), sizes))
 
 
 def multi_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> tf.SparseTensor:

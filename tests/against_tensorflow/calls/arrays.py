@@ -487,4 +487,22 @@ tf.quantization.<quantize_and_dequantize|quantize_and_dequantize_v2>(f(2, 3), 0.
 tf.quantization.<quantize_and_dequantize|quantize_and_dequantize_v2>(f(2, 3), v([-1.0, -0.5]), v([1.0, 0.5]), range_given=True, axis=0)
 tf.quantization.<quantize_and_dequantize|quantize_and_dequantize_v2>(f(2, 3), 1.0, -1.0, range_given=True)
 tf.quantization.<quantize_and_dequantize|quantize_and_dequantize_v2>(f(2, 3), -1.0, 1.0, round_mode="NO")
+
+# shapes, values and specs that a program asks for
+tf.extract_volume_patches(f(1, 3, 3, 3, 2), [1, 2, 2, 2, 1], [1, 1, 1, 1, 1], "VALID")
+tf.extract_volume_patches(f(1, 3, 4, 3, 1), [1, 2, 2, 2, 1], [1, 2, 1, 2, 1], "SAME")
+tf.extract_volume_patches(f(2, 3, 3), [1, 2, 2, 2, 1], [1, 1, 1, 1, 1], "VALID")
+tf.get_static_value(f(2))
+tf.get_static_value([1, 2])
+tf.get_static_value(tf.constant("text"))
+tf.get_current_name_scope()
+tf.inside_function()
+tf.function(lambda: tf.inside_function())()
+tf.is_symbolic_tensor(f(2))
+tf.is_symbolic_tensor(1)
+tf.required_space_to_batch_paddings([4, 5], [2, 2])
+tf.required_space_to_batch_paddings([4, 5], [3, 2], [[1, 0], [0, 2]])
+tf.type_spec_from_value(f(2, 3)).shape
+tf.type_spec_from_value(f(2, 3)).dtype.name
+tf.type_spec_from_value(object())
 """

@@ -1,4 +1,4 @@
-"""tf.debugging: what passes and what raises."""
+"""tf.debugging: assertions that pass and that raise."""
 
 CALLS = """
 tf.debugging.<assert_equal|assert_none_equal|assert_less|assert_less_equal|assert_greater|assert_greater_equal|assert_near>(v([1.0, 2.0]), v([1.0, 2.0]))

@@ -1,4 +1,4 @@
-"""Control flow, functions of functions, gradients, Python inside."""
+"""Control flow, functions of functions, gradients, Python functions."""
 
 CALLS = """
 tf.cond(b(True), lambda: f(2), lambda: f(2))

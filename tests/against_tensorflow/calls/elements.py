@@ -1,4 +1,4 @@
-"""Functions of single elements, on what the rows' samples have not: plain numbers, lists, halves, wrong types."""
+"""Element-wise functions, beyond the samples of the rows: plain numbers, lists, halves, wrong types."""
 
 CALLS = """
 # of one real operand: a number, a list, a NumPy array, types and values they do not like

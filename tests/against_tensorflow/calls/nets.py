@@ -268,4 +268,11 @@ tf.random.<uniform_candidate_sampler|log_uniform_candidate_sampler|learned_unigr
 tf.random.<uniform_candidate_sampler|log_uniform_candidate_sampler>(l([[1], [2]]), 2, 3, True, 5)
 tf.random.all_candidate_sampler(l([[1], [2]]), 1, 4, True)  #: random
 tf.random.fixed_unigram_candidate_sampler(l([[1], [2]]), 1, 3, True, 5, unigrams=[1.0, 2.0, 3.0, 1.0, 1.0])  #: random
+
+# convolutions of any rank
+tf.conv(f(1, 5, 5, 2), f(3, 3, 2, 3), [1, 1, 1, 1], "SAME")
+tf.conv(f(2, 6, 5, 2), f(2, 3, 2, 3), [1, 2, 1, 1], "VALID", dilations=[1, 1, 1, 1])
+tf.conv(f(1, 4, 4, 4, 2), f(2, 2, 2, 2, 1), [1, 1, 1, 1, 1], "VALID")
+tf.conv(f(1, 5, 5, 2), f(3, 3, 2, 3), [1, 1], "SAME")
+tf.conv(f(1, 5, 5, 2), f(3, 3, 2, 3), [1, 1, 1, 1], "WRONG")
 """

@@ -82,6 +82,9 @@ tf.math.<unsorted_segment_sum|unsorted_segment_mean|unsorted_segment_max|unsorte
 tf.math.<unsorted_segment_sum|unsorted_segment_mean|unsorted_segment_max|unsorted_segment_min|unsorted_segment_prod|unsorted_segment_sqrt_n>(f(2), i([0, 5]), 2)
 tf.math.<unsorted_segment_sum|unsorted_segment_mean|unsorted_segment_max|unsorted_segment_min|unsorted_segment_prod|unsorted_segment_sqrt_n>(f(2), i([0, 1]), -1)
 tf.math.<unsorted_segment_max|unsorted_segment_min>(v([2.0, 2.0, 1.0]), i([0, 0, 0]), 1)
+tf.math.<unsorted_segment_max|unsorted_segment_min>(v([2.0, np.nan, 1.0]), i([0, 0, 0]), 1)  #: value
+tf.math.<segment_max|segment_min>(v([2.0, np.nan, 1.0]), i([0, 0, 0]))  #: value
+tf.<tensor_scatter_nd_max|tensor_scatter_nd_min>(v([0.0]), i([[0], [0]]), v([np.nan, 1.0]))  #: value
 tf.math.bincount(i([1, 1, 3]))
 tf.math.bincount(i([1, 1, 3]), weights=f(3))  #: value
 tf.math.bincount(i([1, 1, 3]), minlength=6)

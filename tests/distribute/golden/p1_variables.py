@@ -1,4 +1,4 @@
-"""Variables made in a scope are mirrored; what may be assigned where; reading by replica."""
+"""Variables created in a scope are mirrored; allowed assignments; reads in replicas."""
 
 from run import error
 
@@ -27,7 +27,7 @@ def program(tf, strategy):
         "local": strategy.experimental_local_results(seen),
         "mean": mean.numpy(), "sum": total.numpy(), "first": first.numpy(),
     }  # fmt: skip
-    v.assign_add(1.0)  # between replicas: all copies
+    v.assign_add(1.0)  # outside of replicas: all copies
     result["after"] = strategy.experimental_local_results(strategy.run(lambda: v + 0.0))
     result["assign without aggregation"] = error(lambda: strategy.run(lambda: v.assign(number() + 40.0)))
     result["what each replica reads then"] = strategy.experimental_local_results(

@@ -1,4 +1,4 @@
-"""How batches are cut: even, uneven, less than one each, from a function, by hand."""
+"""How batches are divided: even, uneven, fewer rows than replicas, from a function, by hand."""
 
 
 def program(tf, strategy):

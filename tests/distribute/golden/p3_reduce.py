@@ -21,8 +21,6 @@ def program(tf, strategy):
         "mean axis 0": strategy.reduce(M, batch, axis=0),  # of all three elements, not of two means
         "nest": strategy.reduce(S, pair, axis=None),
         "gather": strategy.gather(batch, axis=0),
-        "plain number": error(
-            lambda: strategy.reduce(S, 2.0, axis=None)
-        ),  # of no replica: cannot be added up
+        "plain number": error(lambda: strategy.reduce(S, 2.0, axis=None)),  # not a value of the replicas
         "plain tensor": strategy.reduce(M, tf.constant(2.0), axis=None),
     }

@@ -1,4 +1,4 @@
-"""Functions around, as, and inside of what a replica runs; loops over distributed datasets inside of functions."""
+"""tf.function around, as, and inside the function of a replica; loops over distributed datasets in functions."""
 
 from run import error
 

@@ -1,4 +1,4 @@
-"""Variables of which each replica has a value: SUM, MEAN, the first; reading, assigning and adding, inside and between."""
+"""Variables with a value per replica: SUM, MEAN, the first; reading, assigning and adding, in and outside replicas."""
 
 from run import error
 

@@ -1,4 +1,4 @@
-"""Runs the programs and writes their results: golden/<name>.json. The referee is TensorFlow 2.21 with MirroredStrategy
+"""Runs the programs and writes their results: golden/<name>.json. The reference is TensorFlow 2.21 with MirroredStrategy
 over logical CPU devices.
 
     python run.py tensorflow [p1_variables ...]   # writes *.json
@@ -18,7 +18,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def plain(x):
-    """Numbers, lists and words of anything a program returns."""
+    """Any result of a program as JSON: numbers, lists and strings."""
     import numpy as np
 
     if isinstance(x, dict):

@@ -25,7 +25,7 @@ f = tf.function(lambda x: x * 2.0 + 1.0)
 with tf.device("/GPU:2"):
     y = f(tf.constant([1.0, 2.0]))
 result["tf.device"] = [devices_of(y), y.numpy().tolist()]
-result["moved"] = devices_of(f(y))  # called outside: it runs natively
+result["moved"] = devices_of(f(y))  # called outside of the strategy, so it runs natively
 with tf.device("/GPU:1"):
     result["from another"] = devices_of(f(y))
 

@@ -1,4 +1,4 @@
-"""One worker: tensors of every type, small and large, through all exchanges. Prints what came out wrong, as JSON."""
+"""One worker: tensors of every type, small and large, through all exchanges. Prints the wrong results, as JSON."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A training loop on N logical CPUs, written as for TensorFlow: prints losses, weights and what else replicas give.
+"""A training loop on N logical CPUs, written as for TensorFlow: prints losses, weights and other results of replicas.
 
 python devices.py N [native|xla]
 """

@@ -1,4 +1,4 @@
-"""One worker: what a program can ask of MultiWorkerMirroredStrategy, and what it gets. Prints RESULT and JSON."""
+"""One worker that uses all methods of MultiWorkerMirroredStrategy. Prints RESULT and JSON."""
 
 import json
 import sys
@@ -29,7 +29,7 @@ def local(value):
 
 # ---- variables -------------------------------------------------------------------------------------
 with strategy.scope():
-    first = tf.Variable(np.full([2], 0.5 + rank, "f"))  # those of worker 0 are taken
+    first = tf.Variable(np.full([2], 0.5 + rank, "f"))  # the values of worker 0 are used
     mean = tf.Variable(0.0, aggregation=tf.VariableAggregation.MEAN)
     only_first = tf.Variable(0.0, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
     on_read = tf.Variable(
@@ -54,7 +54,7 @@ tf.function(lambda: strategy.run(assign))()
 out["assigned"] = [float(mean), float(only_first), float(on_read)]
 
 
-# ---- what replicas do together ------------------------------------------------------------------------
+# ---- collectives --------------------------------------------------------------------------------------
 def together():
     context, x = D.get_replica_context(), number() + 1.0
     with tf.GradientTape() as tape:
@@ -134,7 +134,7 @@ out["losses of a table"] = [float(learn(x, y)) for x, y in strategy.experimental
 out["table"] = table.numpy().tolist()
 
 # ---- Keras ------------------------------------------------------------------------------------------------
-tf.keras.utils.set_random_seed(rank)  # other first values: those of worker 0 are taken
+tf.keras.utils.set_random_seed(rank)  # different initial values: those of worker 0 are used
 with strategy.scope():
     model = tf.keras.Sequential(
         [tf.keras.Input((5,)), tf.keras.layers.Dense(7, activation="tanh"), tf.keras.layers.Dense(1)]
@@ -144,7 +144,7 @@ even = tf.data.Dataset.from_tensor_slices((X[:16], Y[:16])).batch(8)
 out["fit"] = model.fit(even, epochs=2, verbose=0).history
 arrays = {"x": X[:16], "y": Y[:16], "batch_size": 8, "verbose": 0}
 out["fit of arrays"] = model.fit(shuffle=False, validation_data=(X[:16], Y[:16]), **arrays).history
-# Every epoch has all rows once, though nobody has set a seed that all workers know: the mean tells.
+# Every epoch has all rows once, though the workers share no seed; the mean shows it.
 with strategy.scope():
     constant = tf.keras.Sequential(
         [tf.keras.Input((5,)), tf.keras.layers.Dense(1, kernel_initializer="zeros")]

@@ -1,4 +1,4 @@
-"""One of several workers that train, one of which misbehaves: `failing.py MODE WHO`. Says what it saw as RESULT and JSON."""
+"""One of several workers that train, one of which misbehaves: `failing.py MODE WHO`. Prints RESULT and JSON."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Worker 0 is interrupted in an exchange to which worker 1 comes late; strangers have called at its address before."""
+"""Worker 0 is interrupted in an exchange that worker 1 enters late; other programs have connected to its port before."""
 
 import json
 import os
@@ -40,6 +40,6 @@ if rank == 0:
         except (KeyboardInterrupt, tf.errors.OpError) as e:
             out[name] = [type(e).__name__, str(e)]
 else:
-    while 0 not in group._watch.lost:  # until it has heard that worker 0 has ended
+    while 0 not in group._watch.lost:  # until it learns that worker 0 has exited
         time.sleep(0.05)
 print("RESULT" + json.dumps(out), flush=True)

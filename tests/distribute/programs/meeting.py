@@ -1,4 +1,4 @@
-"""One of several workers, one of which is killed while they meet: `meeting.py WHO`."""
+"""One of several workers, one of which is killed while they connect: `meeting.py WHO`."""
 
 import json
 import os

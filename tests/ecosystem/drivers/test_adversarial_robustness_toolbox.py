@@ -71,7 +71,7 @@ CLASSIFIERS = {"tape": with_tape, "keras": with_keras}
 
 
 def moved(x, adversarial):
-    """How far and where a set of images was moved."""
+    """How much and where images were changed."""
     d = np.asarray(adversarial, np.float64) - x
     return [np.abs(d).max(), np.abs(d).sum(), (d * np.linspace(-1, 1, d.size).reshape(d.shape)).sum()]
 
@@ -149,7 +149,7 @@ def test_attack(name, kind):
     ids=["boundary", "hop_skip_jump"],
 )
 def test_attacks_that_draw_anew_each_time(attack):
-    """They take random numbers without a seed: what they find must be classified otherwise."""
+    """These attacks use random numbers without a seed: their results must only be misclassified."""
     c, x = with_tape(), images(3)
     found = attack(c).generate(x)
     there = np.abs(found - x).max(axis=(1, 2, 3)) > 1e-6

@@ -42,7 +42,7 @@ def test_integrated_gradients_of_a_layer_add_up():
     assert found.attributions[0].shape == (4, 6)
     change = np.asarray(model(x) - model(np.zeros_like(x)))[
         :, 0
-    ]  # the baseline is what the layer makes of zeros
+    ]  # the baseline is the output of the layer for zeros
     np.testing.assert_allclose(found.attributions[0].sum(1), change, atol=2e-3)
 
 

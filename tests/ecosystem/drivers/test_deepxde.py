@@ -299,7 +299,7 @@ def test_integro_differential():
 
 
 def functions():
-    """Sines, where they are known, and their integrals."""
+    """Sines at the sensor points, and their integrals."""
     frequencies = np.linspace(0.5, 4, 12)[:, None]
     sensors, points = np.linspace(0, 1, 10), np.linspace(0, 1, 15)
     return (

@@ -1,6 +1,6 @@
 """GPflow as its users write it: models trained with L-BFGS, Adam, natural gradients and HMC, on a few points.
 
-The numbers are those of TensorFlow 2.21, in float64: what is exact agrees to 1e-8, what an optimiser ends at to 1e-4.
+The numbers are those of TensorFlow 2.21, in float64: exact results agree to 1e-8, those of optimisers to 1e-4.
 """
 
 import gpflow
@@ -455,6 +455,6 @@ def test_checkpoint(tmp_path):
     assert fresh.kernel.lengthscales.numpy() == pytest.approx(0.77)
 
 
-def test_wrong_shapes_are_said():
+def test_wrong_shapes():
     with pytest.raises(Exception, match="shape|Shape|dimension"):
         gpflow.models.GPR((X, Y[:5]), gpflow.kernels.RBF()).log_marginal_likelihood()

@@ -73,7 +73,7 @@ def test_random_search(tmp_path):
     assert trial["status"] == "COMPLETED"
 
 
-def test_a_search_goes_on_where_it_was_left(tmp_path):
+def test_a_search_continues_where_it_stopped(tmp_path):
     def made(overwrite=False):
         return keras_tuner.RandomSearch(
             build_model,

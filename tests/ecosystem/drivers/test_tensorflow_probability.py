@@ -26,7 +26,7 @@ def _truncnorm(m, s, a, b):
 
 
 class _Density:
-    """What SciPy has no class for: a logarithm of a density, and perhaps mean and deviation."""
+    """A distribution without a class in SciPy: its log density, and perhaps mean and deviation."""
 
     def __init__(self, logpdf, mean=None, std=None):
         self.logpdf, self._mean, self._std = logpdf, mean, std
@@ -521,7 +521,7 @@ def test_bijectors_of_vectors(name):
     detour = bijector.inverse_log_det_jacobian(tf.identity(y))
     np.testing.assert_allclose(bijector.forward_log_det_jacobian(x), -detour, rtol=1e-7, atol=1e-8)
     if y.shape == x.shape:
-        x = tf.identity(x)  # bijectors remember what they have seen
+        x = tf.identity(x)  # a new tensor, since bijectors cache results by their arguments
         with tf.GradientTape() as tape:
             tape.watch(x)
             z = make().forward(x)

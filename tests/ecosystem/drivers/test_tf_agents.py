@@ -1,6 +1,6 @@
 """TF-Agents: agents trained on fixed experience to TensorFlow's losses, and a DQN agent that learns a corridor.
 
-Its last version is of the time of Keras 2, which TF_USE_LEGACY_KERAS makes `tf.keras`.
+Its last version was written for Keras 2, which TF_USE_LEGACY_KERAS makes `tf.keras`.
 """
 
 import os
@@ -140,7 +140,7 @@ def test_an_agent_trains_to_the_same_losses(name):
 
 
 class Corridor(py_environment.PyEnvironment):
-    """Five places; one gets out on the right, for a reward of one, and pays a little for each step."""
+    """A corridor of five cells: leaving it on the right has reward 1, and each step costs a little."""
 
     def __init__(self):
         super().__init__()

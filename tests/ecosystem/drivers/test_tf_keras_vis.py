@@ -1,4 +1,4 @@
-"""tf-keras-vis: maps of what a small network looks at, and inputs that excite it.
+"""tf-keras-vis: saliency maps of a small network, and inputs that maximise activations.
 
 The weights are NumPy's; the numbers are those of TensorFlow 2.21.
 """
@@ -76,7 +76,7 @@ def test_functions_as_scores():
 
 
 def test_smoothgrad():
-    """The noise is random: the map has all places, and is near the one without noise."""
+    """The noise is random: the map must have the right shape and be near the one without noise."""
     smooth = Saliency(network())(SCORE, images(), smooth_samples=30, smooth_noise=0.001)
     assert smooth.shape == (3, PIXELS, PIXELS)
     plain = Saliency(network())(SCORE, images())
@@ -92,7 +92,7 @@ def test_activation_maximization():
 
 
 def test_activation_maximization_from_noise():
-    """With the jitter, rotation and scaling that are the default, from random numbers, to values of pixels."""
+    """With the default jitter, rotation and scaling, which are random, the result must be pixel values."""
     found = np.asarray(
         ActivationMaximization(network(), ReplaceToLinear(), clone=True)(CategoricalScore(1), steps=10)
     )

@@ -114,7 +114,7 @@ def test_a_model_of_our_own():
 
 
 def test_an_ensemble_of_keras_networks():
-    """Drawn at random: that it learns, and that points are chosen by it, is checked."""
+    """Its weights are random: only that it learns and chooses points is checked."""
     tf.random.set_seed(0)
     observer, data = observed(20)
     networks = build_keras_ensemble(data, ensemble_size=3, num_hidden_layers=1, units=16)

@@ -121,7 +121,7 @@ DRAWN = {
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_attribution_with_random_numbers(name):
-    """Each library draws its own numbers: the maps have a shape, are finite, and differ between places."""
+    """Each library draws its own numbers: only the shape is checked, and that values are finite and not all equal."""
     x, y = images(2)
     maps = np.asarray(DRAWN[name](of_images())(x, y))
     assert maps.shape[:3] == (2, PIXELS, PIXELS)

@@ -55,7 +55,7 @@ def check_losses_are_those_of_one_device():
 
 
 def check_a_batch_may_have_any_number_of_rows():
-    alone = _trained(_model(), rows=45)  # 32, and 13 that cannot be cut into eight
+    alone = _trained(_model(), rows=45)  # 32, and 13 that cannot be divided by eight
     with keras.distribution.DataParallel().scope():
         np.testing.assert_allclose(_trained(_model(), rows=45), alone, atol=1e-5)
 

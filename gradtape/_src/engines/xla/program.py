@@ -46,7 +46,7 @@ _SEEN = np.empty(0)  # the array of a tensor that was an input before, but is no
 class _Compiled:
     """A program for one amount of room for residuals."""
 
-    __slots__ = ("call", "room", "has_status", "structures", "given_up", "is_plain", "met")
+    __slots__ = ("call", "room", "has_status", "structures", "donated", "is_plain", "met")
 
     def __init__(self, call: Any, room: int, has_status: bool, structures: list[Any]) -> None:
         self.call = call
@@ -55,7 +55,7 @@ class _Compiled:
         self.structures = structures  # for each output: None, or the structure of the residuals of a token
         # Variables whose arrays are donated: the input, its index among the arrays passed in, and the index of the
         # new value among the arrays returned.
-        self.given_up: list[tuple[int, int, int]] = []
+        self.donated: list[tuple[int, int, int]] = []
         self.is_plain = False  # whether a run is just the call
         self.met: set[Any] = set()  # kinds of arguments of earlier calls
 
@@ -142,8 +142,8 @@ class XlaProgram:
             if tokens:
                 arrays = [x for a in arrays for x in (a.arrays if type(a) is Residuals else (a,))]
             arrays += more
-            given = tuple((inputs[i], at, k) for i, at, k in compiled.given_up) if variables else ()
-            for _, at, _ in () if variables else compiled.given_up:
+            given = tuple((inputs[i], at, k) for i, at, k in compiled.donated) if variables else ()
+            for _, at, _ in () if variables else compiled.donated:
                 arrays[at] = arrays[at].copy()
             # For a new kind of arguments JAX runs Python code after the arrays of variables were donated.
             kind = (wide, *map(type, arrays))
@@ -315,7 +315,7 @@ class XlaProgram:
         compiled = _Compiled(call, room, facts["status"], list(structures))
         sizes = [1 if structure is None else structure.num_leaves for structure in structures]
         places = {i: sum(sizes[:k]) for k, i in enumerate(self._updates)}
-        compiled.given_up = [(i, starts[i], places[i]) for i in self._donated]
+        compiled.donated = [(i, starts[i], places[i]) for i in self._donated]
         plain = not (tokens or self._draws or self.translation.on_host or compiled.has_status)
         compiled.is_plain = plain and not any(structures) and jax.local_device_count() == 1
         return compiled

@@ -1,6 +1,6 @@
-"""Coefficients of polynomials in `core/kernels`: fits them, prints their errors.
+"""Coefficients of the polynomials of float in `core/kernels`: fits them, prints their errors.
 
-    pip install numpy mpmath && python tools/fit_kernels.py
+    pip install numpy mpmath && python tools/fit_float.py
 
 All minimize the largest relative error of the function they are used in (Lawson's iteration: least squares whose
 weights grow with the errors).
@@ -11,18 +11,12 @@ weights grow with the errors).
 **log, sine, cosine, the inverse functions, the hyperbolic ones, 2^x** (`explog.h`, `trig.h`, `hyperbolic.h`,
 `power.h`): the remainder after its first terms, which are exact, on the interval of the reduced argument.
 
-**erf, erfc and tanh** (`tanherf.h`) look up values and slopes at whole 64ths: `python tools/fit_kernels.py tables`
-prints `core/float_tables.cpp`. The series beside it are Taylor's.
-
 **The normal distribution's tail** (`activations.cpp`). For y >= 0, P(X > y) = exp(-y^2 / 2) R(y), where R falls from
 1/2 like 1 / y. As Shepherd and Laframboise do for erfc ("Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x in
 0 <= x < inf", Math. Comp. 36, 1981), R is divided by a rational function of the same decay and the rest is a polynomial
 in it: R(y) = t Q(t) with t = 1 / (1 + C y). Q is fitted where the tail is a float. C is the multiple of 1/32 that lets
 the float32 steps round least.
 """
-
-import sys
-import textwrap
 
 import mpmath
 import numpy as np
@@ -123,30 +117,7 @@ PARTS = [
 ]
 
 
-def table(name, function, slope, last):
-    """Lines of C++: a function and a slope at 0, 1/64, ... last."""
-
-    def digits(x):
-        return float(np.float32(float(x))).hex().replace("0000000p", "p") + "f"
-
-    points = [mpmath.mpf(i) / 64 for i in range(int(last * 64) + 1)]
-    rows = [f"{{{digits(function(y))}, {digits(slope(y))}}}," for y in points]
-    print(f'extern "C" [[gnu::visibility("hidden")]] const float {name}[{len(rows)}][2];')
-    print(f"const float {name}[{len(rows)}][2] = {{")
-    lines = textwrap.wrap(
-        " ".join(rows), 108, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
-    )
-    print("\n".join(lines) + "};")
-
-
 def main():
-    if sys.argv[1:] == ["tables"]:
-        mpmath.mp.prec = 80
-        bell = lambda y: 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-y * y)  # noqa: E731
-        table("gradtape_float_erf", mpmath.erf, bell, 4)
-        table("gradtape_float_erfc", mpmath.erfc, bell, 10.0625)
-        table("gradtape_float_tanh", mpmath.tanh, lambda y: mpmath.sech(y) ** 2, 9.0625)
-        return
     half = 1.001 * np.log(2) / 2
     show("exp(r) - 1", *fit_rest(mpmath.expm1, range(2, 7), -half, half, lambda x: 1 / mpmath.expm1(x)))
     show("tanh(r)", *fit_rest(mpmath.tanh, (3, 5, 7), 2.0**-16, 0.2225, lambda x: 1 / mpmath.tanh(x)))

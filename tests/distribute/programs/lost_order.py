@@ -1,4 +1,4 @@
-"""Three watches in one process, one of which falls silent: prints in which order the others notice, as RESULT."""
+"""Three watches in one process, one of which stops sending: prints in which order the others notice, as RESULT."""
 
 import json
 import threading
@@ -21,18 +21,18 @@ for t in joining:
 for t in joining:
     t.join()
 
-told, send = [], _Line.send
+order, send = [], _Line.send
 rank_of = {watches[rank]._line.socket.getsockname(): rank for rank in watches}
 
 
 def note(line, **message):
     if "gone" in message:
-        told.append(rank_of[line.socket.getpeername()])
+        order.append(rank_of[line.socket.getpeername()])
     send(line, **message)
 
 
 _Line.send = note
-watches[1]._closed = True  # says nothing more, not even that it ends
+watches[1]._closed = True  # sends nothing any more, not even that it exits
 watches[1]._line.close()
 lost = [watches[rank].wait_for_news(1, 30.0) and list(watches[rank].lost) for rank in (0, 2)]
-print("RESULT" + json.dumps({"told": told, "lost": lost}))
+print("RESULT" + json.dumps({"order": order, "lost": lost}))
