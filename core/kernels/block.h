@@ -3,6 +3,7 @@
 #pragma once
 #include <type_traits>
 
+#include "conv_vector.h"
 #include "halves.h"
 #include "loops.h"
 
