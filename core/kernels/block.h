@@ -38,11 +38,19 @@ template <class T, int N> struct Copy {
   T at[N];
   [[gnu::always_inline]] explicit Copy(const T* x) { __builtin_memcpy(at, x, sizeof at); }
 };
+// Whether straight code becomes the better vectors: of two elements, of bytes in several vectors, which stay
+// a loop, through memory; so do with clang 16 those in one.
+template <class R, int N>
+constexpr bool kUnrolled = N <= 2 || (sizeof(R) == 1 && (N > kLanes<R> || __clang_major__ <= 16));
 template <int N, class R, class F, class... X>
 [[gnu::always_inline]] inline void each_of(R* out, F f, const Copy<X, N>&... x) {
   R y[N];
-  GT_VECTOR_LOOP
-  for (int j = 0; j < N; ++j) y[j] = R(f(x.at[j]...));
+  if constexpr (kUnrolled<R, N>) {
+    _Pragma("clang loop unroll(full)") for (int j = 0; j < N; ++j) y[j] = R(f(x.at[j]...));
+  } else {
+    GT_VECTOR_LOOP
+    for (int j = 0; j < N; ++j) y[j] = R(f(x.at[j]...));
+  }
   __builtin_memcpy(out, y, sizeof y);
 }
 template <class R, class... X>
