@@ -38,10 +38,10 @@ template <class T, int N> struct Copy {
   T at[N];
   [[gnu::always_inline]] explicit Copy(const T* x) { __builtin_memcpy(at, x, sizeof at); }
 };
-// Where unrolling gives better vectors than the loop: for blocks of two elements, and for bytes in several
-// vectors (clang 16: in one), for which clang keeps a loop that goes through memory.
+// Where unrolling gives better vectors than the loop: for blocks of two elements, and where clang would keep
+// a loop that goes through memory, for bytes in several vectors (clang 16: for 16 elements or more).
 template <class R, int N>
-constexpr bool kUnrolled = N <= 2 || (sizeof(R) == 1 && (N > kLanes<R> || __clang_major__ <= 16));
+constexpr bool kUnrolled = N <= 2 || (sizeof(R) == 1 && N > kLanes<R>) || (__clang_major__ <= 16 && N >= 16);
 template <int N, class R, class F, class... X>
 [[gnu::always_inline]] inline void each_of(R* out, F f, const Copy<X, N>&... x) {
   R y[N];
