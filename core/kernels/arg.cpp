@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kTile = 512;
 
-// Of numbers: float, double and signed integers of 32 and 64 bits. Others become these, a tile at a time.
+// For float, double, int32 and int64. Other types are converted to one of these, a tile at a time.
 template <bool largest, class A> struct Best {
   static bool beats(A x, A best) {
     const bool better = largest ? x > best : x < best;
@@ -60,8 +60,9 @@ template <class T, class A> [[gnu::noinline]] void flip_bits(A* out, const T* x,
   GT_VECTOR_LOOP
   for (int j = 0; j < m; ++j) out[j] = A(x[j]) ^ bits;
 }
-// The smallest of integers is the largest of them with all bits flipped; unsigned ones with their first bit
-// flipped are in the order of signed ones.
+// m numbers that can be compared: x itself, or a converted copy in `room`. The smallest integer is the
+// largest after flipping all bits; flipping the first bit brings unsigned integers into the order of signed
+// ones.
 template <bool largest, class T> const Compared<T>* compared(const T* x, Compared<T>* room, int m) {
   using A = Compared<T>;
   if constexpr (kIsHalf<T>) {

@@ -32,23 +32,31 @@ template <int N, class T>
   }
 }
 #if defined(__clang__)
-// N elements that nothing else can be stored over: where clang does not see that of arrays, it compares their
-// addresses in every block. They stay in registers.
+// A local copy of N elements, which cannot overlap with the result: for arrays clang checks that in every
+// block. It is kept in registers.
 template <class T, int N> struct Copy {
   T at[N];
   [[gnu::always_inline]] explicit Copy(const T* x) { __builtin_memcpy(at, x, sizeof at); }
 };
+// Where unrolling gives better vectors than the loop: for blocks of two elements, and where clang would keep
+// a loop that goes through memory, for bytes in several vectors (clang 16: for 16 elements or more).
+template <class R, int N>
+constexpr bool kUnrolled = N <= 2 || (sizeof(R) == 1 && N > kLanes<R>) || (__clang_major__ <= 16 && N >= 16);
 template <int N, class R, class F, class... X>
 [[gnu::always_inline]] inline void each_of(R* out, F f, const Copy<X, N>&... x) {
   R y[N];
-  GT_VECTOR_LOOP
-  for (int j = 0; j < N; ++j) y[j] = R(f(x.at[j]...));
+  if constexpr (kUnrolled<R, N>) {
+    _Pragma("clang loop unroll(full)") for (int j = 0; j < N; ++j) y[j] = R(f(x.at[j]...));
+  } else {
+    GT_VECTOR_LOOP
+    for (int j = 0; j < N; ++j) y[j] = R(f(x.at[j]...));
+  }
   __builtin_memcpy(out, y, sizeof y);
 }
 template <class R, class... X>
 constexpr bool kCopied = ((sizeof(R) == sizeof(X) && std::is_arithmetic_v<R> &&
                            std::is_arithmetic_v<X>)&&...);
-// Of complex numbers clang finds vectors in straight code, if it is one of their parts.
+// clang vectorises straight code on the real and imaginary parts of complex numbers, but not loops over them.
 template <class R, class... X>
 constexpr bool kStraight = ((std::is_same_v<R, X> && (std::is_same_v<R, c64> || std::is_same_v<R, c128>)) &&
                             ...);

@@ -58,7 +58,7 @@ template <int size> void copy(void* out, const void* in, int64_t n) {
   __builtin_memmove(out, in, size_t(n) * size);
 }
 
-// In two steps, a tile of Middle at a time: what comes more rarely has no loop of its own.
+// Converts in two steps, a tile of Middle at a time: rare pairs of types have no loop of their own.
 template <class Middle>
 void through(CastLoop first, CastLoop second, int from, int to, void* out, const void* in, int64_t n) {
   constexpr int kTile = 256;
@@ -69,8 +69,8 @@ void through(CastLoop first, CastLoop second, int from, int to, void* out, const
     second(static_cast<char*>(out) + i * to, tile, m);
   }
 }
-// The type between the two, or To, if there is none: float beside a 16-bit float, the real part's beside a
-// complex number.
+// The type between From and To, or To where one step is enough: float for the 16-bit floats, the type of the
+// real part for complex numbers.
 template <class To, class From> constexpr auto middle_of() {
   if constexpr (kIsHalf<From> || (kIsHalf<To> && !std::is_same_v<From, float>))
     return float();

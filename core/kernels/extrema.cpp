@@ -19,9 +19,9 @@ struct Min {
   template <class T> static T empty() { return T(__builtin_inf()); }
 };
 
-// Of integers all four, the largest and the smallest of signed and unsigned ones, are the largest of signed
-// ones some bits of which are flipped: all of them turn the order round, the first one makes unsigned ones of
-// signed ones, and back. So one loop serves them.
+// One loop per width finds the largest and the smallest of signed and unsigned integers: it takes the largest
+// as signed integers after flipping bits. Flipping all bits reverses the order; flipping the first bit brings
+// unsigned integers into the order of signed ones.
 template <class T> constexpr T kFirstBit = T(Wrap<T>(1) << (8 * sizeof(T) - 1));
 template <class T> struct Flipped {
   T flip;

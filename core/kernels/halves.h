@@ -24,8 +24,8 @@ void widen(float* out, const bfloat* x, int64_t n);
 void narrow(half* out, const float* x, int64_t n);
 void narrow(bfloat* out, const float* x, int64_t n);
 
-// A register of which the compiler does not know where it comes from. clang would compare float16 numbers
-// before they are widened, and so one by one.
+// Hides from the compiler where x comes from: clang moves comparisons of float16 numbers before their
+// conversion to float, where it has no vector code for them.
 template <class V> [[gnu::always_inline]] inline V opaque(V x) {
 #if defined(__clang__)
   asm("" : "+x"(x));

@@ -23,8 +23,8 @@ constexpr int kVector = GT_ISA_LEVEL == 4 ? 64 : 32;  // bytes
 template <class F, class T> struct Reduce {
   using A = Wider<T>;
   using Numbers = Reduce<F, A>;
-  // Whether tiles of 16-bit floats are widened and go through the loops of float: where there are no
-  // instructions that widen them in registers, these are much code.
+  // Whether 16-bit floats are widened a tile at a time and then reduced as floats: without the instructions
+  // of x86-64-v3, conversions in registers are much code.
   static constexpr bool kWidened = kIsHalf<T> && GT_ISA_LEVEL == 2;
   [[no_unique_address]] F f{};
 
