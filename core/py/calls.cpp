@@ -33,35 +33,35 @@ PyObject* recorded_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* a
 
 namespace {
 
-struct Taker {
+struct CallHandler {
   PyTypeObject* type;
   Shared<PyObject*> handler;  // (function, args, kwargs) -> result, or NotImplemented
-  Taker* older;
+  CallHandler* next;
 };
-Shared<Taker*> youngest_taker = nullptr;  // never freed
-Mutex takers_lock;
+Shared<CallHandler*> latest_handler = nullptr;  // never freed
+Mutex handlers_lock;
 
 // Whether one of the arguments, or of the items of lists among them, is of this class.
-bool holds(const Taker& taker, PyObject* o, int depth = 0) {
+bool holds(const CallHandler& entry, PyObject* o, int depth = 0) {
   if (is_tensor(o) || is_variable(o)) return false;
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) {
     if (depth >= 8) return false;
     Ref<> items(fixed_items(o, ""));
     for (Py_ssize_t i = 0; items && i < PySequence_Fast_GET_SIZE(items.get()); ++i)
-      if (holds(taker, PySequence_Fast_GET_ITEM(items.get(), i), depth + 1)) return true;
+      if (holds(entry, PySequence_Fast_GET_ITEM(items.get(), i), depth + 1)) return true;
     if (!items) PyErr_Clear();
     return false;
   }
-  return PyObject_TypeCheck(o, taker.type);
+  return PyObject_TypeCheck(o, entry.type);
 }
 
 }  // namespace
 
-PyObject* taken_call(PyObject* function, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+PyObject* handled_call(PyObject* function, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  for (const Taker* taker = youngest_taker; taker; taker = taker->older) {
-    if (!std::any_of(args, args + all, [&](PyObject* o) { return holds(*taker, o); })) continue;
-    Ref<> handler = Ref<>::borrow(taker->handler), positional(PyTuple_New(n)), named(PyDict_New());
+  for (const CallHandler* entry = latest_handler; entry; entry = entry->next) {
+    if (!std::any_of(args, args + all, [&](PyObject* o) { return holds(*entry, o); })) continue;
+    Ref<> handler = Ref<>::borrow(entry->handler), positional(PyTuple_New(n)), named(PyDict_New());
     if (!positional || !named) return nullptr;
     for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
     for (Py_ssize_t i = n; i < all; ++i)
@@ -72,21 +72,21 @@ PyObject* taken_call(PyObject* function, PyObject* const* args, Py_ssize_t n, Py
   return Py_NewRef(Py_NotImplemented);
 }
 
-bool has_takers() { return youngest_taker != nullptr; }
+bool has_call_handlers() { return latest_handler != nullptr; }
 
 // take_calls(class, handler)
 static PyObject* take_calls(PyObject*, PyObject* args) {
   PyObject *type, *handler;
   if (!PyArg_ParseTuple(args, "O!O:take_calls", &PyType_Type, &type, &handler)) return nullptr;
   return guarded<PyObject*>(nullptr, [&] {
-    Holding hold(takers_lock);
-    for (Taker* taker = youngest_taker; taker; taker = taker->older)
-      if (taker->type == reinterpret_cast<PyTypeObject*>(type)) {
-        taker->handler = Py_NewRef(handler);  // the old one stays: another thread may be calling it
+    Holding hold(handlers_lock);
+    for (CallHandler* entry = latest_handler; entry; entry = entry->next)
+      if (entry->type == reinterpret_cast<PyTypeObject*>(type)) {
+        entry->handler = Py_NewRef(handler);  // the old one stays: another thread may be calling it
         return Py_NewRef(Py_None);
       }
-    youngest_taker =
-        new Taker{reinterpret_cast<PyTypeObject*>(Py_NewRef(type)), Py_NewRef(handler), youngest_taker};
+    latest_handler =
+        new CallHandler{reinterpret_cast<PyTypeObject*>(Py_NewRef(type)), Py_NewRef(handler), latest_handler};
     return Py_NewRef(Py_None);
   });
 }
@@ -104,8 +104,8 @@ CompositeObject* as_composite(PyObject* o) { return reinterpret_cast<CompositeOb
 
 PyObject* composite_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   if (thread_state().trace_records) return recorded_call(self, args, nargsf, kwnames);
-  if (has_takers()) {
-    Ref<> out(taken_call(self, args, PyVectorcall_NARGS(nargsf), kwnames));
+  if (has_call_handlers()) {
+    Ref<> out(handled_call(self, args, PyVectorcall_NARGS(nargsf), kwnames));
     if (out.get() != Py_NotImplemented) return out.release();
   }
   return PyObject_Vectorcall(as_composite(self)->function, args, nargsf, kwnames);

@@ -11,8 +11,8 @@ PyObject* recorded_call(PyObject* function, PyObject* const* args, size_t nargsf
 // The same for an op on operands that are tensors already.
 PyObject* recorded_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs);
 // The result of a call that the class of an argument handles; NotImplemented if none does.
-PyObject* taken_call(PyObject* function, PyObject* const* args, Py_ssize_t n, PyObject* kwnames);
-bool has_takers();
+PyObject* handled_call(PyObject* function, PyObject* const* args, Py_ssize_t n, PyObject* kwnames);
+bool has_call_handlers();
 void init_calls(PyObject* module);
 
 }  // namespace gt

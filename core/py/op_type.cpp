@@ -262,9 +262,9 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
 }
 
 // A call whose arguments are not all tensors, if the class of one handles it; else nullptr.
-static PyObject* taken(OpObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  if (!has_takers()) return nullptr;
-  Ref<> out(checked(taken_call(reinterpret_cast<PyObject*>(op), args, n, kwnames)));
+static PyObject* handled(OpObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  if (!has_call_handlers()) return nullptr;
+  Ref<> out(checked(handled_call(reinterpret_cast<PyObject*>(op), args, n, kwnames)));
   return out.get() == Py_NotImplemented ? nullptr : out.release();
 }
 
@@ -281,7 +281,7 @@ static PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, P
           (type_of(args[0]) >= 0 || type_of(args[1]) >= 0))
         return call_binary(op, args[0], args[1]);
     }
-    if (PyObject* out = taken(op, args, n, kwnames)) return out;
+    if (PyObject* out = handled(op, args, n, kwnames)) return out;
     return call(op, args, nargsf, kwnames);
   });
 }
@@ -290,7 +290,7 @@ PyObject* call_unary(OpObject* op, PyObject* x) {
   if (thread_state().trace_records) return recorded_call(reinterpret_cast<PyObject*>(op), &x, 1, nullptr);
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (!is_tensor(x))
-      if (PyObject* out = taken(op, &x, 1, nullptr)) return out;
+      if (PyObject* out = handled(op, &x, 1, nullptr)) return out;
     Ref<TensorObject> t =
         is_tensor(x) ? Ref<TensorObject>::borrow(as_tensor(x)) : convert_operand(op, op->params[0], x, 0, -1);
     if (!in(t->value.dtype, op->dtypes)) wrong_type(op, t->value.dtype);
@@ -315,7 +315,7 @@ PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
       return run_op(op, operands, 2, nullptr);
     }
     PyObject* args[] = {x, y};
-    if (PyObject* out = taken(op, args, 2, nullptr)) return out;
+    if (PyObject* out = handled(op, args, 2, nullptr)) return out;
     if (!op->kernel) return call(op, args, 2, nullptr);
     int common = type_of(x) >= 0 ? type_of(x) : type_of(y);
     Ref<TensorObject> a = convert_operand(op, op->params[0], x, 0, common),
