@@ -1,6 +1,6 @@
 """Builds gradtape with other compilers, for other processors and other Pythons, tests it there, and keeps a table of it.
 
-    make clang      clang 16 and 19, warnings as errors, and their loops' times beside gcc's
+    make clang      clang 16 and 19, warnings as errors (benchmarks/compilers.py compares the speed of their loops)
     make arm        aarch64: a cross build, tested under qemu-user in a chroot of Debian
     make pythons    CPython 3.11 to 3.15: the host's, and those of Debian's trixie and sid, in chroots
 
@@ -247,7 +247,7 @@ def processor_name() -> str:
 
 
 def clang(options: argparse.Namespace) -> None:
-    """clang: -Werror, the tests; then the times of its loops against gcc's."""
+    """clang: warnings as errors, the tests."""
     for version in options.versions or ("16", "19"):
         _, row = on_host(f"clang {version}", f"clang++-{version}", f"clang-{version}")
         keep(row)
