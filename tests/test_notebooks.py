@@ -1,5 +1,6 @@
 """The notebooks of docs/: kept without results, run from top to bottom, and shown by the site."""
 
+import copy
 import importlib.util
 import json
 import subprocess

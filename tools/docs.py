@@ -94,7 +94,10 @@ def put_picture(text: str, name: str, page: Page, light: Path, dark: Path) -> st
     second = str(Path(name).with_stem(Path(name).stem + "-dark"))
     shutil.copy(dark, folder / second)
     return re.sub(
-        rf"^!\[([^\]]*)\]\({re.escape(name)}\)$", lambda m: two_looks(m[1], name, second), text, flags=re.MULTILINE
+        rf"^!\[([^\]]*)\]\({re.escape(name)}\)$",
+        lambda m: two_looks(m[1], name, second),
+        text,
+        flags=re.MULTILINE,
     )
 
 

@@ -34,6 +34,7 @@ _MOST_DRAWN = 60  # limit on the records of a tape that is drawn
 _MOST_ROWS = 20  # limit for tables of variables and traces
 _CHUNK = 1 << 16  # elements that fit into a cache: several passes over them read memory once
 _WIDE = 110  # characters in a line of elements
+_MOST_TEXT = 20_000  # characters of a tensor's elements: strings may be long
 _FEW = 8  # up to this many elements are shown without minimum, mean and maximum
 
 
@@ -69,35 +70,43 @@ class Statistics(NamedTuple):
 def statistics(values: np.ndarray) -> Statistics | None:
     """Minimum, mean and maximum of real numbers, in one pass over memory; None if there are none."""
     flat = values.reshape(-1)
-    total, count, nans, infinities = 0.0, 0, 0, 0
+    mean, count, nans, infinities = 0.0, 0, 0, 0
     least, most = np.inf, -np.inf
     for start in range(0, flat.size, _CHUNK):
         part = flat[start : start + _CHUNK]
-        added = part.sum(dtype=np.float64)
-        if not np.isfinite(added):
+        with np.errstate(over="ignore", invalid="ignore"):
+            added = part.sum(dtype=np.float64)
+        if np.isfinite(added):
+            average = added / part.size
+        else:
             is_nan = np.isnan(part)
             fine = np.isfinite(part)
             nans += int(is_nan.sum())
             infinities += int(part.size - fine.sum() - is_nan.sum())
             part = part[fine]
-            added = part.sum(dtype=np.float64)
+            average = (part / np.float64(max(part.size, 1))).sum()  # a sum of huge elements would overflow
         if part.size:
-            total, count = total + float(added), count + part.size
+            count += part.size
+            share = part.size / count
+            mean = mean * (1 - share) + float(average) * share
             least, most = min(least, part.min()), max(most, part.max())
     if not flat.size:
         return None
-    mean = total / count if count else np.nan
-    return Statistics(float(least), mean, float(most), nans, infinities)
+    return Statistics(float(least), mean if count else np.nan, float(most), nans, infinities)
 
 
 def _value(title: str, x: Any, *facts: str) -> str:
     """A tensor with its elements, abbreviated as by NumPy."""
-    with unseen(), np.printoptions(linewidth=_WIDE):
+    # With the usual three at each end, batches of images would fill pages.
+    ends = 3 if x.ndim < 4 else 1
+    with unseen(), np.printoptions(linewidth=_WIDE, edgeitems=ends):
         text = numpy_text(x).strip("\n")
         real = x.dtype.is_floating or x.dtype.is_integer
         stats = statistics(elements(x)) if real and x._numel > 1 else None
+    if len(text) > _MOST_TEXT:
+        text = f"{text[:_MOST_TEXT]}... ({len(text) - _MOST_TEXT:,} more characters)"
     said = ""
-    if stats is not None and x._numel > _FEW:
+    if stats is not None and x._numel > _FEW and stats.least <= stats.most:
         said = str(stats)
     trouble = paragraph(stats.trouble, bad=True) if stats is not None and stats.trouble else ""
     return shell(heading(title, *facts, _kind(x), said), trouble, plain(text))
@@ -199,7 +208,7 @@ def _(tape: GradientTape) -> str:
             "GradientTape",
             state,
             "persistent" if tape._persistent else "",
-            f"{memory.records:,} operations, keeps {size(memory.total)}",
+            f"{memory.records:,} operation{'s' * (memory.records != 1)}, keeps {size(memory.total)}",
         )
     ]
     variables = tape._variables()
