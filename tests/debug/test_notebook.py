@@ -275,6 +275,18 @@ def test_tables_have_the_content_of_the_text():
     assert "unused" in shown(tape.health(loss, [w, unused])).bad
 
 
+def test_short_steps_of_a_profile_share_a_row():
+    def chain(x):
+        for _ in range(30):
+            x = x @ x
+        return x
+
+    profile = tf.function(chain).profile(tf.eye(3))
+    rows = [row for row in shown(profile).cells if len(row) == 4]
+    assert len(rows) == 22 and rows[-1][2] == f"{len(profile.steps) - 20} others"
+    assert len(str(profile).splitlines()) > len(profile.steps)
+
+
 def test_shares_have_bars():
     tape, _loss, _ = recorded()
     html = tape.memory()._repr_html_()

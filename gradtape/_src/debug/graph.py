@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base.source import Line
-from gradtape._src.debug.lines import record
+from gradtape._src.debug.lines import lines_of_records
 
 
 class Held(NamedTuple):
@@ -51,8 +51,7 @@ class Recorded(NamedTuple):
 def recorded(tape: Any) -> list[Recorded]:
     """The records on the tape, oldest first."""
     rows = tape._records()
-    active = record()
-    lines = {} if active is None else active.lines()
+    lines = lines_of_records()
     kinds = _kinds_of_leaves(rows)
     out = []
     for number, op, origins, operands, results, owner in rows:

@@ -31,7 +31,7 @@ from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors.tensor import numpy_text
 
 _MOST_DRAWN = 60  # limit on the records of a tape that is drawn
-_MOST_ROWS = 20  # limit for tables of variables and traces
+_MOST_ROWS = 20  # limit for tables of variables, traces and steps of a profile
 _CHUNK = 1 << 16  # elements that fit into a cache: several passes over them read memory once
 _WIDE = 110  # characters in a line of elements
 _MOST_TEXT = 20_000  # characters of a tensor's elements: strings may be long
@@ -233,8 +233,8 @@ def _(drawing: Drawing) -> str:
 # ---- diagnostics ------------------------------------------------------------------------------------
 
 
-def _tables(result: Health | Memory | Profile) -> str:
-    return "".join(table(rows, right, bad) for rows, right, bad in result._tables())
+def _tables(result: Health | Memory | Profile, *limit: int) -> str:
+    return "".join(table(rows, right, bad) for rows, right, bad in result._tables(*limit))
 
 
 @html.register
@@ -265,4 +265,4 @@ def _(memory: Memory) -> str:
 @html.register
 def _(profile: Profile) -> str:
     count = f"{profile.seconds * 1e6:,.1f} us in {len(profile.steps)} steps"
-    return shell(heading("Profile", profile.name, count), _tables(profile))
+    return shell(heading("Profile", profile.name, count), _tables(profile, _MOST_ROWS))

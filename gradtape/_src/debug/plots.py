@@ -123,12 +123,24 @@ def _plot_sources(axes: Any, health: Health) -> None:
     steps = [_finite(s.update) for s in health.sources]
     if any(steps):
         axes.plot(steps, at + 0.2, "D", color=colours.orange, markeredgecolor=colours.ink, label="update")
-    if any(grads) or any(weights):
-        axes.set_xscale("log")
+    _whole_decades(axes, [x for x in (*weights, *grads, *steps) if x])
     names = [f"{s.name}  ({s.trouble.split(':')[0]})" if s.trouble else s.name for s in health.sources]
     _bars(axes, names, "norm", "Gradients and weights")
     for label, s in zip(axes.get_yticklabels(), health.sources, strict=True):
         label.set_color(colours.red if s.trouble else colours.ink)
+
+
+def _whole_decades(axes: Any, lengths: list[float]) -> None:
+    """A logarithmic axis between powers of ten: each bar can be seen, and each label read."""
+    if not lengths:
+        return
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = math.floor(math.log10(min(lengths)) - 0.1), math.ceil(math.log10(max(lengths)))
+    axes.set_xscale("log")
+    axes.set_xlim(10.0**low, 10.0 ** max(high, low + 1))
+    axes.xaxis.set_major_locator(LogLocator(numticks=8))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _plot_units(axes: Any, health: Health) -> None:
