@@ -6,6 +6,7 @@ Colours are those of Okabe and Ito, which colour-blind readers tell apart; each 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -212,6 +213,8 @@ def _grown(part: dict[str, Any], what: str, unit: str) -> Any:
 
 
 def _short(value: float, _: Any = None) -> str:
+    if value >= 1024 and math.log2(value).is_integer():
+        return f"{value / 1024:g}k"  # 1k and not 1.02k
     return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:.3g}k" if value >= 1e3 else f"{value:g}"
 
 
@@ -244,7 +247,7 @@ def memory(parts: dict[str, Any]) -> Any:
         ax.grid(axis="y", visible=False)
         ax.locator_params(axis="x", nbins=3)
         ax.xaxis.set_major_formatter(FuncFormatter(_plain))
-    figure.supxlabel("MB at the peak (pale: after the import)", fontsize=10)
+    figure.supxlabel("MB at the peak (faint: after the import)", fontsize=10)
     return figure
 
 

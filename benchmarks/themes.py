@@ -25,7 +25,10 @@ _STYLE = {
     "svg.hashsalt": "gradtape",
 }
 # Colours that are too dim on a dark page, and what takes their place.
-_ON_DARK = {"#0072B2": "#56B4E9", "#777777": "#a8a8a8", "#333333": "#e6e6e6", "#555555": "#b8b8b8"}
+_ON_DARK = {
+    "#0072B2": "#56B4E9", "#009E73": "#1FC296", "#D55E00": "#F27D2E", "#777777": "#a8a8a8", "#333333": "#a8a8a8",
+    "#555555": "#b8b8b8",
+}  # fmt: skip
 
 
 def ground() -> str:
