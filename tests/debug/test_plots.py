@@ -78,7 +78,8 @@ def test_only_matrices_have_patterns():
 
 
 def test_colours_fit_a_dark_style():
-    matplotlib = pytest.importorskip("matplotlib")
+    import matplotlib.style
+
     unused = tf.Variable(1.0, name="unused")
     with tf.GradientTape() as tape:
         loss = tf.Variable(2.0) ** 2
