@@ -234,7 +234,9 @@ def section(name: str, part: dict[str, Any], parts: dict[str, Any] | None = None
 
 
 def _picture(name: str, words: str) -> str:
-    return f"![{words}](benchmarks/{name}.svg)"
+    """A picture that follows the colours of the page, on git hosts and on the site (tools/docs_pages.py)."""
+    dark = f'<source media="(prefers-color-scheme: dark)" srcset="benchmarks/{name}-dark.svg">'
+    return f'<picture>{dark}<img alt="{words}" src="benchmarks/{name}.svg"></picture>'
 
 
 def page(results: dict[str, Any]) -> str:

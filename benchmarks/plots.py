@@ -5,18 +5,19 @@ Colours are those of Okabe and Ito, which colour-blind readers tell apart; each 
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import growth as growing
-import matplotlib
+import matplotlib.pyplot as plt
 import report
+import themes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from themes import ground, shade
 from workloads.data import SHORT
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: E402
 
 LOOKS = {
     "gradtape": ("#D55E00", "D"),
@@ -25,23 +26,16 @@ LOOKS = {
     "jax": ("#009E73", "^"),
     "autograd": ("#777777", "v"),
 }
-_STYLE = {
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.grid": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "figure.facecolor": "white",
-    "svg.hashsalt": "gradtape",
-}
+_STYLE = {"axes.titlesize": 10, "axes.titleweight": "bold", "axes.titlelocation": "left"}
 _LIBRARIES = {
     "gradtape": "gradtape", "tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX", "autograd": "autograd",
 }  # fmt: skip
+
+
+def _look(library: str) -> tuple[str, str]:
+    """Colour and shape of a library."""
+    color, marker = LOOKS[library]
+    return shade(color), marker
 
 
 def _plain(value: float, _: Any = None) -> str:
@@ -60,11 +54,11 @@ def _dots(ax: Any, names: list[str], values: Callable[[str, str], float | None])
     for library in (*list(LOOKS)[1:], "gradtape"):
         points = [(v, k) for k, name in enumerate(names) if (v := values(name, library))]
         if points:
-            color, marker = LOOKS[library]
+            color, marker = _look(library)
             size = 60 if library == "gradtape" else 34
             ax.scatter(
                 *zip(*points, strict=True), s=size, c=color, marker=marker, label=_LIBRARIES[library],
-                linewidths=0.5, edgecolors="white", zorder=4 if library == "gradtape" else 3,
+                linewidths=0.5, edgecolors=ground(), zorder=4 if library == "gradtape" else 3,
             )  # fmt: skip
     ax.set_yticks(range(len(names)), [f"{name} {SHORT.get(name, '')}".strip() for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
@@ -98,7 +92,7 @@ def summary(parts: dict[str, Any]) -> Any:
         return ours[1]["min"] / peer[1]["min"] if ours and peer else None
 
     _dots(ax, list(cases), relative)
-    ax.axvline(1, color="#333333", linewidth=1, zorder=2)
+    ax.axvline(1, color=shade("#333333"), linewidth=1, zorder=2)
     ax.set_xlabel(
         "time over that of the fastest peer, logarithmic: left of the line is faster than all of them"
     )
@@ -136,7 +130,8 @@ def scaling(parts: dict[str, Any]) -> Any:
     axes = list(grid.flat) if hasattr(grid, "flat") else [grid]
     for ax, name in zip(axes, names, strict=False):
         sizes = [int(case.rsplit(" ", 1)[1]) for case in cases if case.rsplit(" ", 1)[0] == name]
-        for library, (color, marker) in LOOKS.items():
+        for library in LOOKS:
+            color, marker = _look(library)
             best_by_size = [(n, report.best(cases[f"{name} {n}"], "op", library + " ")) for n in sizes]
             points = [(n, cell[1]["min"]) for n, cell in best_by_size if cell]
             if points:
@@ -148,7 +143,7 @@ def scaling(parts: dict[str, Any]) -> Any:
         limit = _limit(name, parts.get("limits"))
         if limit:
             ax.plot(
-                sizes, [limit(n) for n in sizes], color="#555555", linewidth=1, linestyle=(0, (4, 3)),
+                sizes, [limit(n) for n in sizes], color=shade("#555555"), linewidth=1, linestyle=(0, (4, 3)),
                 label="memory bandwidth (matmul: best rate of products)",
             )  # fmt: skip
         _log(ax.yaxis)
@@ -191,11 +186,11 @@ def _grown(part: dict[str, Any], what: str, unit: str) -> Any:
             points = [(n, best[1]["min"]) for n, best in best_by_size.items() if best]
             if points:
                 library, eager = label.split()[0], label.endswith("eager")
-                color, marker = LOOKS[library]
+                color, marker = _look(library)
                 ours = library == "gradtape"
                 ax.plot(
                     *zip(*points, strict=True), color=color, marker=marker, label=report.title(label),
-                    linestyle=(0, (3, 1.5)) if eager else "-", markerfacecolor="white" if eager else color,
+                    linestyle=(0, (3, 1.5)) if eager else "-", markerfacecolor=ground() if eager else color,
                     linewidth=2 if ours else 1.2, markersize=5.5 if ours else 4, zorder=4 if ours else 3,
                 )  # fmt: skip
         _log(ax.yaxis)
@@ -218,6 +213,8 @@ def _grown(part: dict[str, Any], what: str, unit: str) -> Any:
 
 
 def _short(value: float, _: Any = None) -> str:
+    if value >= 1024 and math.log2(value).is_integer():
+        return f"{value / 1024:g}k"  # 1k and not 1.02k
     return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:.3g}k" if value >= 1e3 else f"{value:g}"
 
 
@@ -239,7 +236,7 @@ def memory(parts: dict[str, Any]) -> Any:
         for k, label in enumerate(labels):
             if label in cells:
                 peak = cells[label]["peak"]
-                color = LOOKS[label.split()[0]][0]
+                color, _ = _look(label.split()[0])
                 ax.barh(k, peak["imported_mb"], color=color, alpha=0.35)
                 ax.barh(k, peak["mb"] - peak["imported_mb"], left=peak["imported_mb"], color=color)
                 ax.text(peak["mb"], k, f" {peak['mb']:,.0f}", va="center", fontsize=8)
@@ -250,7 +247,7 @@ def memory(parts: dict[str, Any]) -> Any:
         ax.grid(axis="y", visible=False)
         ax.locator_params(axis="x", nbins=3)
         ax.xaxis.set_major_formatter(FuncFormatter(_plain))
-    figure.supxlabel("MB at the peak (pale: after the import)", fontsize=10)
+    figure.supxlabel("MB at the peak (faint: after the import)", fontsize=10)
     return figure
 
 
@@ -263,7 +260,7 @@ def footprint(parts: dict[str, Any]) -> Any:
         (axes[0], {n: part["import_ms"][n]["min"] for n in names}, "ms", "import, after numpy"),
         (axes[1], sizes, "MB", "on disk, with all it needs"),
     ):
-        ax.barh(range(len(names)), list(values.values()), color=[LOOKS[n][0] for n in names], height=0.62)
+        ax.barh(range(len(names)), list(values.values()), color=[_look(n)[0] for n in names], height=0.62)
         for k, value in enumerate(values.values()):
             ax.text(value, k, f" {value:,.0f} {unit}", va="center", fontsize=9)
         ax.set_yticks(range(len(names)), [_LIBRARIES[n] for n in names] if ax is axes[0] else [])
@@ -307,15 +304,10 @@ PICTURES: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
 
 
 def draw(parts: dict[str, Any], folder: Path, suffix: str = "svg") -> list[Path]:
-    """Draws every picture whose part was measured."""
+    """Draws every picture whose part was measured, for light pages and for dark ones."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    with plt.rc_context(_STYLE):
-        for name, (part, make) in PICTURES.items():
-            if part in parts:
-                figure = make(parts)
-                path = folder / f"{name}.{suffix}"
-                figure.savefig(path, metadata={"Date": None} if suffix == "svg" else None, dpi=110)
-                plt.close(figure)
-                paths.append(path)
+    for name, (part, make) in PICTURES.items():
+        if part in parts:
+            paths += themes.save(functools.partial(make, parts), folder / f"{name}.{suffix}", _STYLE)
     return paths

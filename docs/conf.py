@@ -27,6 +27,7 @@ nitpicky = True  # a name of the reference that leads nowhere is an error
 html_theme = "furo"
 html_static_path = [str(Path(__file__).parent / "_static")]
 html_css_files = ["gradtape.css"]
+html_search_scorer = str(Path(__file__).parent / "search.js")
 html_copy_source = False
 toc_object_entries = False  # each page of the reference begins with a table of its names
 html_show_sphinx = html_show_copyright = False
@@ -58,6 +59,16 @@ def link_names(app, doctree, page):
         node.replace_self(nodes.reference("", "", node.deepcopy(), internal=True, refuri=uri + anchor))
 
 
+def unbroken(app, doctree, page):
+    """Percentages and dates of tables stay on one line."""
+    for entry in doctree.findall(nodes.entry):
+        for text in list(entry.findall(nodes.Text)):
+            whole = re.sub(r"(\d) %", "\\1\u00a0%", text)
+            whole = re.sub(r"\b(\d{4})-(\d\d)-(\d\d)\b", "\\1\u2011\\2\u2011\\3", whole)
+            if whole != text:
+                text.parent.replace(text, nodes.Text(whole))
+
+
 names = docs_reference.aliases()
 
 
@@ -65,3 +76,4 @@ def setup(app):
     for language in (*docs_pages.SHOWN_ONLY, "ipython"):
         app.add_lexer(language, PythonLexer)
     app.connect("doctree-resolved", link_names)
+    app.connect("doctree-resolved", unbroken)

@@ -434,7 +434,7 @@ def test_the_page_has_every_part_and_only_pictures_that_are_drawn(bench, results
     for name in results["parts"]:
         assert f"## {bench.page.TITLES[name]}\n" in text
     drawn = {f"benchmarks/{path.name}" for path in bench.plots.draw(results["parts"], tmp_path)}
-    assert drawn == set(re.findall(r"\]\((benchmarks/\w+\.svg)\)", text))
+    assert drawn == set(re.findall(r'(?:src|srcset)="(benchmarks/[\w-]+\.svg)"', text))
     assert "quick run" not in text
     results["parts"]["large"]["quick"] = True
     assert "quick run" in bench.page.page(results)

@@ -86,6 +86,32 @@ def test_a_page_that_is_wrong_is_refused(text, words, tmp_path):
     assert words in str(e.value)
 
 
+def test_a_picture_in_two_looks(tmp_path):
+    """On git hosts a <picture>; to a page, one picture, of which both files must exist."""
+    (tmp_path / "page.md").write_text(
+        '<picture><source media="(prefers-color-scheme: dark)" srcset="a-dark.svg"><img alt="an a" src="a.svg"></picture>'
+    )
+    page = docs_pages.Page(tmp_path / "page.md")
+    assert page.lines == ["![an a](a.svg)"] and page.dark == {"a.svg": "a-dark.svg"} and page.links == []
+    (tmp_path / "a.svg").write_text("<svg/>")
+    with pytest.raises(docs_pages.PageError, match="no code writes the picture a-dark.svg"):
+        docs_pages.run(page, tmp_path)
+    (tmp_path / "a-dark.svg").write_text("<svg/>")
+    docs_pages.run(page, tmp_path)
+
+
+def test_pages_are_drawn_for_dark_sites(tmp_path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "page.md").write_text(
+        "```python\nimport matplotlib\nopen('a.svg', 'w').write(str(matplotlib.rcParams['text.color']))\n```\n![a](a.svg)"
+    )
+    drawn = []
+    for dark in (False, True):
+        docs_pages.run(docs_pages.Page(tmp_path / "page.md"), tmp_path, dark)
+        drawn.append((tmp_path / "a.svg").read_text())
+    assert drawn[0] == "black" and drawn[1].endswith("cfd0d0")
+
+
 def test_links_of_the_site_that_lead_nowhere(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "one.html").write_text(

@@ -1,5 +1,6 @@
 """The notebooks of docs/: kept without results, run from top to bottom, and shown by the site."""
 
+import copy
 import importlib.util
 import json
 import subprocess
@@ -68,11 +69,15 @@ def test_a_page_of_the_site(tmp_path):
     ]
     link = f"[a]({notebooks.REPOSITORY}gradients.md#x) [b]({notebooks.REPOSITORY}it.ipynb) [c](https://example.org)"
     notebook = v4.new_notebook(cells=[v4.new_markdown_cell(link), v4.new_code_cell("f()", outputs=out)])
-    assert notebooks.markdown(notebook, "it", tmp_path).split("\n\n") == [
+    dark = copy.deepcopy(notebook)
+    dark.cells[1].outputs[1]["data"]["image/png"] = "iVBOSw=="
+    assert notebooks.markdown(notebook, dark, "it", tmp_path).split("\n\n") == [
         "[a](gradients.md#x) [b](files/docs/it.ipynb) [c](https://example.org)",
         "```ipython\nf()\n```",
         '```````{raw} html\n<div class="notebook-output"><b>&</b></div>\n```````',
-        "![what the code above draws](it_1_1.png)",
+        "```{image} it_1_1.png\n:alt: what the code above draws\n:class: only-light\n```\n"
+        "```{image} it_1_1-dark.png\n:alt: what the code above draws\n:class: only-dark\n```",
         "```text\nprinted\n```\n",
     ]
     assert (tmp_path / "it_1_1.png").read_bytes() == b"\x89PNG"
+    assert (tmp_path / "it_1_1-dark.png").read_bytes() == b"\x89PNK"

@@ -49,6 +49,10 @@ def test_profile_by_step_and_by_line():
     assert any("# forward" in t for t in texts) and any("# backward" in t for t in texts)
     assert sum(times.by_line().values()) == pytest.approx(times.seconds)
     assert "by line" in str(times)
+    head, *rows = times._tables()[0][0]
+    assert head == ["time", "share", "step", "line"] and all(
+        "test_programs_shown.py:" in row[-1] for row in rows
+    )
 
 
 def test_a_function_that_runs_eagerly_has_no_program(caplog):

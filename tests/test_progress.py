@@ -106,6 +106,37 @@ def test_without_tqdm_nothing_is_shown(bars, monkeypatch):
     assert bars() == ""
 
 
+@pytest.mark.parametrize("how", ["none", "closed", "broken", "closed later"])
+def test_work_goes_on_where_no_bar_can_be_drawn(bars, monkeypatch, how):
+    class Broken(io.StringIO):
+        def write(self, text):
+            raise OSError("broken pipe")
+
+    stream = None if how == "none" else Broken() if how == "broken" else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    if how == "closed":
+        stream.close()
+    with Progress("work", 3) as work:
+        work.step()
+        assert work.is_shown == (how == "closed later")
+        if how == "closed later":
+            stream.close()
+        work.step()
+        work.step()
+    assert work.done == 3 and progress._shown is None
+
+
+def test_an_interrupt_removes_the_bar(bars):
+    def stops(x):
+        if x > 2:
+            raise KeyboardInterrupt
+        return x
+
+    with pytest.raises(KeyboardInterrupt):
+        tf.map_fn(stops, tf.range(5.0))
+    assert progress._shown is None and bars().endswith("\r")
+
+
 def test_no_thread_is_started(bars):
     before = threading.active_count()
     with Progress("work", 2) as work:

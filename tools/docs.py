@@ -9,6 +9,7 @@ is used.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from pathlib import Path
 import docs_reference
 import notebooks
 from docs_links import broken_links
-from docs_pages import ROOT, Page, PageError, pages, run
+from docs_pages import DARK, ROOT, Page, PageError, pages, run, two_looks
 
 from gradtape._src import help
 
@@ -35,6 +36,7 @@ PLACES = {
     "SECURITY.md": "security.md",
     "RELEASING.md": "releasing.md",
     "examples/README.md": "examples.md",
+    "docs": "index.md",
 }
 
 
@@ -56,9 +58,9 @@ def gather(page: Page) -> None:
         if not file.exists():
             raise PageError(f"{page.name} links to {target}, which does not exist")
         there = place_of(file)
-        if there.startswith("files/") and file.suffix == ".md":  # not a page of the site
+        if there.startswith("files/") and (file.suffix == ".md" or file.is_dir()):  # not a page of the site
             return f"{REPOSITORY}/{file.relative_to(ROOT).as_posix()}{anchor}"
-        if there.startswith("files/") and file.is_file():
+        if there.startswith("files/"):
             copy = SOURCE / there
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, copy)
@@ -68,14 +70,35 @@ def gather(page: Page) -> None:
 
     out = SOURCE / own_place
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page.with_links(placed) + "\n")
+    text = page.with_links(placed) + "\n"
     if page.pictures:
-        with tempfile.TemporaryDirectory() as folder:
-            run(page, Path(folder))
+        with tempfile.TemporaryDirectory() as light, tempfile.TemporaryDirectory() as dark:
+            run(page, Path(light))
+            if any((Path(light) / name).exists() for name in page.pictures):
+                run(page, Path(dark), dark=True)
             for name in page.pictures:
-                drawn = Path(folder) / name
-                (out.parent / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(drawn if drawn.exists() else page.path.parent / name, out.parent / name)
+                text = put_picture(text, name, page, Path(light) / name, Path(dark) / name)
+    out.write_text(text)
+
+
+def put_picture(text: str, name: str, page: Page, light: Path, dark: Path) -> str:
+    """Copies a picture that a page has drawn, or else its own, into the site; the text with both looks, if they
+    differ."""
+    folder = (SOURCE / place_of(page.path)).parent
+    if not light.exists():
+        light, dark = page.path.parent / name, page.path.parent / page.dark.get(name, name)
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(light, folder / name)
+    if light.read_bytes() == dark.read_bytes():
+        return text
+    second = str(Path(name).with_stem(Path(name).stem + "-dark"))
+    shutil.copy(dark, folder / second)
+    return re.sub(
+        rf"^!\[([^\]]*)\]\({re.escape(name)}\)$",
+        lambda m: two_looks(m[1], name, second),
+        text,
+        flags=re.MULTILINE,
+    )
 
 
 def fill(page: Path, name: str, text: str) -> None:
@@ -93,7 +116,8 @@ def main() -> int:
                 gather(page)
         for notebook in notebooks.notebooks():
             page = SOURCE / f"{notebook.stem}.md"
-            page.write_text(notebooks.markdown(notebooks.run(notebook), notebook.stem, SOURCE))
+            light, dark = notebooks.run(notebook), notebooks.run(notebook, DARK)
+            page.write_text(notebooks.markdown(light, dark, notebook.stem, SOURCE))
             (SOURCE / "files" / "docs").mkdir(parents=True, exist_ok=True)
             shutil.copy(notebook, SOURCE / "files" / "docs")
     except PageError as e:

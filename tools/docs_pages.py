@@ -3,7 +3,8 @@
 - Blocks fenced as `python` run in order, in one namespace, in a temporary folder.
 - The output of a block is in the comments behind its prints (`print(x)  # 3.0`) or, as a whole, in a block
   fenced as `text` right after it. Three dots stand for text that differs from run to run.
-- Pictures of a page (`![...](name.png)`) are files that its code writes.
+- Pictures of a page (`![...](name.png)`) are files that its code writes. One with a dark look is a `<picture>` of the
+  two on one line, as git hosts want it, and stands in `Page.lines` as any other.
 - Code for another library is fenced as `py-tensorflow` or `py-torch`: it is shown, not run.
 - A page with a line `<!-- needs jax -->` runs only where that package is installed.
 
@@ -29,12 +30,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
+DARK = ROOT / "docs" / "dark.mplstyle"
 SHOWN_ONLY = ("py-tensorflow", "py-torch")
 LANGUAGES = ("", "python", "text", "cpp", "console", "html", "toml", *SHOWN_ONLY)
 
 _FENCE = re.compile(r"^\s*(`{3,}|:{3,})(.*)$")
 _PRINTED = re.compile(r"^\s*print\(.*\)  # (.*)$", re.MULTILINE)
 _PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
+_TWO_LOOKS = re.compile(
+    r'<picture><source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">'
+    r'<img alt="([^"]*)" src="([^"]+)"></picture>'
+)
 _NEEDS = re.compile(r"^<!-- needs (\w+) -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()([^)\s#]+)(#[^)\s]*)?(?=\))")
 
@@ -57,7 +63,8 @@ class Page:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
-        self.lines = path.read_text().splitlines()
+        self.dark: dict[str, str] = {}  # the dark looks of pictures
+        self.lines = [_TWO_LOOKS.sub(self._one_look, line) for line in path.read_text().splitlines()]
         self.blocks: list[Block] = []
         self.prose: list[str] = []  # a line for each line of the page, empty within blocks
         self._read()
@@ -79,6 +86,10 @@ class Page:
                 self.prose.append(line)
         if closing:
             raise PageError(f"{self.name}:{start}: this block does not end")
+
+    def _one_look(self, m: re.Match) -> str:
+        self.dark[m[3]] = m[1]
+        return f"![{m[2]}]({m[3]})"
 
     @property
     def pictures(self) -> list[str]:
@@ -128,6 +139,14 @@ class Page:
         return out
 
 
+def two_looks(words: str, light: str, dark: str) -> str:
+    """A picture of the site, in the look of the theme that a reader has chosen there."""
+    looks = (("light", light), ("dark", dark))
+    return "\n".join(
+        f"```{{image}} {file}\n:alt: {words}\n:class: only-{theme}\n```" for theme, file in looks
+    )
+
+
 def pages() -> list[Page]:
     """Every page of the project."""
     paths = [
@@ -161,27 +180,29 @@ def execute(page: Page) -> list[str]:
     return outputs
 
 
-def run(page: Page, folder: Path) -> None:
+def run(page: Page, folder: Path, dark: bool = False) -> None:
     """Runs a page in a new process, in `folder`, where it writes its pictures; compares its output.
+
+    With `dark`, Matplotlib draws for dark pages.
 
     Raises:
       PageError: if the code fails, prints something else, or does not write a picture.
     """
     steps = page.steps()
-    outputs = _outputs(page, folder) if steps else []
+    outputs = _outputs(page, folder, {"MATPLOTLIBRC": str(DARK)} if dark else {}) if steps else []
     checker, flags = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1
     for (block, expected), printed in zip(steps, outputs, strict=True):
         if not checker.check_output(expected, printed, flags):
             raise PageError(
                 f"{page.name}:{block.line}: expected\n{expected}\nbut the block prints\n{printed}"
             )
-    for picture in page.pictures:
+    for picture in (*page.pictures, *page.dark.values()):
         if not (folder / picture).is_file() and not (page.path.parent / picture).is_file():
             raise PageError(f"{page.name}: no code writes the picture {picture}")
 
 
-def _outputs(page: Page, folder: Path) -> list[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
+def _outputs(page: Page, folder: Path, extra: dict[str, str]) -> list[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg", **extra}
     command = [sys.executable, "-W", "error", __file__, "--outputs", str(page.path)]
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
     if done.returncode:

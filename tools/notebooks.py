@@ -12,6 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from docs_pages import two_looks
+
 ROOT = Path(__file__).resolve().parents[1]
 # Links in notebooks lead to the repository, which Colab can follow; in the site, to its own pages.
 REPOSITORY = "https://github.com/gradtape/gradtape/blob/main/docs/"
@@ -22,8 +24,11 @@ def notebooks() -> list[Path]:
     return sorted((ROOT / "docs").glob("*.ipynb"))
 
 
-def run(path: Path) -> Any:
+def run(path: Path, style: Path | None = None) -> Any:
     """The notebook with its results, run from top to bottom in a new kernel and an empty folder.
+
+    Args:
+      style: a file of Matplotlib's settings.
 
     Raises:
       nbclient.exceptions.CellExecutionError: if a cell fails.
@@ -34,33 +39,37 @@ def run(path: Path) -> Any:
     os.environ["GRADTAPE_PROGRESS"] = "0"  # no progress bars on a page, even on a busy machine
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
-        nbclient.NotebookClient(
+        client = nbclient.NotebookClient(
             notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}
-        ).execute()
+        )
+        client.execute(env=os.environ | ({"MATPLOTLIBRC": str(style)} if style else {}))
     return notebook
 
 
-def markdown(notebook: Any, name: str, folder: Path) -> str:
-    """The notebook as a page of the site; its pictures are written to `folder`."""
+def markdown(light: Any, dark: Any, name: str, folder: Path) -> str:
+    """The notebook as a page of the site, from its results with pictures for light and for dark pages, which are
+    written to `folder`."""
     parts = []
-    for i, cell in enumerate(notebook.cells):
+    for i, (cell, again) in enumerate(zip(light.cells, dark.cells, strict=True)):
         if cell.cell_type == "markdown":
             own = cell.source.replace(f"({REPOSITORY}{name}.ipynb)", f"(files/docs/{name}.ipynb)")
             parts.append(own.replace(f"({REPOSITORY}", "("))
             continue
         parts.append(f"```ipython\n{cell.source}\n```")
-        for k, output in enumerate(cell.outputs):
-            parts.append(_shown(output, f"{name}_{i}_{k}.png", folder))
+        for k, outputs in enumerate(zip(cell.outputs, again.outputs, strict=True)):
+            parts.append(_shown(*outputs, folder / f"{name}_{i}_{k}.png"))
     return "\n\n".join(parts) + "\n"
 
 
-def _shown(output: Any, picture: str, folder: Path) -> str:
+def _shown(output: Any, dark: Any, picture: Path) -> str:
     data = output.get("data", {})
     if "text/html" in data:
         return "```````{raw} html\n" + f'<div class="notebook-output">{data["text/html"]}</div>' + "\n```````"
     if "image/png" in data:
-        (folder / picture).write_bytes(base64.b64decode(data["image/png"]))
-        return f"![what the code above draws]({picture})"
+        second = picture.with_stem(picture.stem + "-dark")
+        picture.write_bytes(base64.b64decode(data["image/png"]))
+        second.write_bytes(base64.b64decode(dark["data"]["image/png"]))
+        return two_looks("what the code above draws", picture.name, second.name)
     return f"```text\n{output.get('text') or data.get('text/plain', '')}\n```"
 
 

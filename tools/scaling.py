@@ -8,19 +8,20 @@ makers' specifications. Nothing else was measured: this is a calculation, and th
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: E402
+import matplotlib.pyplot as plt
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import themes  # noqa: E402
+
 WORKERS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 ROW = 128  # bytes that each worker sends to all others before an exchange, see gradtape/distribute/groups.py
 
@@ -63,7 +64,6 @@ class Model(NamedTuple):
 
 def models() -> list[Model]:
     """The workloads whose steps were measured."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
     from workloads import data
 
     cases = json.loads((ROOT / "benchmarks" / "results.json").read_text())["parts"]["workloads"]["cases"]
@@ -118,30 +118,23 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(lines)
 
 
-def picture(all_models: list[Model], path: Path) -> None:
-    looks = {
-        "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
-        "grid.color": "#dddddd", "grid.linewidth": 0.6, "svg.hashsalt": "gradtape", "figure.facecolor": "white",
-    }  # fmt: skip
+def picture(all_models: list[Model]) -> Any:
     colours = ["#D55E00", "#E69F00", "#009E73", "#0072B2"]
-    with plt.rc_context(looks):
-        figure, axes = plt.subplots(1, len(all_models), figsize=(10, 3.6), layout="constrained", sharey=True)
-        for ax, model in zip(axes, all_models, strict=True):
-            for network, colour in zip(NETWORKS, colours, strict=False):
-                times = [weak(model, n, network) for n in WORKERS]
-                ax.plot(
-                    WORKERS, [model.step / t for t in times], "o-", ms=3, color=colour, label=network.name
-                )
-            ax.set_xscale("log", base=2)
-            ax.set_xticks([1, 4, 16, 64, 256, 1024])
-            ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
-            ax.xaxis.set_minor_formatter(NullFormatter())
-            ax.set(ylim=(0, 1.03), xlabel="workers")
-            ax.set_title(f"{model.words}: {ms(model.step)} ms, {model.size / 1e6:.1f} MB", loc="left")
-        axes[0].set_ylabel("efficiency")
-        axes[-1].legend(frameon=False, loc="lower left", fontsize=9)
-        figure.savefig(path, metadata={"Date": None})
-        plt.close(figure)
+    figure, axes = plt.subplots(1, len(all_models), figsize=(10, 3.6), layout="constrained", sharey=True)
+    for ax, model in zip(axes, all_models, strict=True):
+        for network, colour in zip(NETWORKS, colours, strict=False):
+            times = [weak(model, n, network) for n in WORKERS]
+            efficiency = [model.step / t for t in times]
+            ax.plot(WORKERS, efficiency, "o-", ms=3, color=themes.shade(colour), label=network.name)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks([1, 4, 16, 64, 256, 1024])
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.set(ylim=(0, 1.03), xlabel="workers")
+        ax.set_title(f"{model.words}: {ms(model.step)} ms, {model.size / 1e6:.1f} MB", loc="left")
+    axes[0].set_ylabel("efficiency")
+    axes[-1].legend(frameon=False, loc="lower left", fontsize=9)
+    return figure
 
 
 def page(all_models: list[Model]) -> str:
@@ -202,7 +195,7 @@ def measured() -> dict[str, str]:
 def main() -> None:
     all_models = models()
     (ROOT / "docs" / "scaling.md").write_text(page(all_models))
-    picture(all_models, ROOT / "docs" / "benchmarks" / "workers.svg")
+    themes.save(functools.partial(picture, all_models), ROOT / "docs" / "benchmarks" / "workers.svg")
     print("written: docs/scaling.md, docs/benchmarks/workers.svg")
 
 

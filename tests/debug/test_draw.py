@@ -135,6 +135,21 @@ def test_large_graph_is_quick():
     assert tape.draw().count("<rect") > 3000
 
 
+def test_of_a_huge_tape_the_end_is_drawn():
+    x, unused = tf.Variable(1.0, name="x"), tf.Variable(1.0, name="unused")
+    with tf.GradientTape(persistent=True) as tape:
+        y = unused * 1.0
+        early = y
+        for _ in range(10_000):
+            y = tf.sin(y)
+        y = y * x
+    drawing = tape.draw(y)
+    assert drawing.count("<rect") == 4001 and len(drawing) < 4_000_000
+    assert ">x<" in drawing and ">unused<" not in drawing
+    assert "4,000 operations, 1 source (6,003 earlier ones are left out)" in repr(drawing)
+    assert repr(tape.draw(early)).startswith("<drawing of 1 operation, 1 source;")
+
+
 def test_layout_keeps_boxes_apart():
     sizes = {i: (40.0 + i % 5 * 20, 30.0) for i in range(60)}
     edges = [(i, j) for j in range(60) for i in range(j) if (i * 7 + j * 3) % 17 == 0]

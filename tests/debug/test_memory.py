@@ -94,3 +94,14 @@ def test_empty():
         pass
     assert str(tape.memory()) == "The tape keeps 0 B in 0 records."
     assert tf.GradientTape().memory().total == 0
+
+
+def test_lines_are_known_after_their_context():
+    x = tf.Variable(tf.ones([3]))
+    with tf.debug.lines(), tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.tanh(x))  # this line
+    assert any("# this line" in line.text for line in tape.memory().by_line if line is not None)
+    with tf.debug.lines(), tf.GradientTape() as other:
+        tf.tanh(x)
+    assert set(tape.memory().by_line) == {None} and None not in other.memory().by_line
+    assert tape.gradient(loss, x) is not None

@@ -99,6 +99,26 @@ def test_statistics_take_one_pass_in_parts():
     )  # a sum in float32 would not be finite
 
 
+def test_statistics_of_what_cannot_be_added_up():
+    assert "min" not in shown(tf.fill([20], np.nan)).text  # nothing is finite
+    html = shown(tf.constant([1.7e308, 1.5e308] * 10, tf.float64))
+    assert "min 1.5e+308, mean 1.6e+308, max 1.7e+308" in html.text
+
+
+def test_many_dimensions_and_long_strings_take_little_room():
+    assert shown(tf.zeros([32, 30, 30, 3])).text.count("\n") < 30
+    assert len(shown(tf.zeros([2] * 12)).text) < 21_000
+    assert "(80,003 more characters)" in shown(tf.constant("x" * 100_000)).text
+
+
+def test_what_cannot_be_shown_is_text(monkeypatch):
+    def fails(*_):
+        raise ValueError("fails")
+
+    monkeypatch.setattr("gradtape._src.debug.notebook.numpy_text", fails)
+    assert tf.constant(1.0)._repr_html_() is None
+
+
 def test_variable():
     v = tf.Variable([1.0, 2.0], name="kernel", trainable=False)
     assert shown(v).text == "Variable kernel not trainable float32[2][1. 2.]"
@@ -126,6 +146,25 @@ def test_symbols():
     v = tf.Variable(2.0, name="v")
     f(tf.ones([3]))
     assert seen == ["symbolic tensor float32[3]", "Variable v float32[]"]
+
+
+def test_tapes_of_symbols():
+    texts = []
+
+    @tf.function
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.tanh(x)
+        texts.append(repr(tape.draw(y)))
+        texts.append(shown(tape.explain(y, x)).text)
+        shown(tape), shown(tape.memory())
+        with pytest.raises(RuntimeError, match="health: values are not known while a function is traced"):
+            tape.health(y, x)
+        return tape.gradient(y, x)
+
+    f(tf.ones([3]))
+    assert texts[0].startswith("<drawing of 1 operation, 1 source;") and texts[1].startswith("Connected")
 
 
 # ---- functions ------------------------------------------------------------------------------------------
@@ -234,6 +273,18 @@ def test_tables_have_the_content_of_the_text():
                 assert words(cell) in text
         assert repr(value) == str(value)
     assert "unused" in shown(tape.health(loss, [w, unused])).bad
+
+
+def test_short_steps_of_a_profile_share_a_row():
+    def chain(x):
+        for _ in range(30):
+            x = x @ x
+        return x
+
+    profile = tf.function(chain).profile(tf.eye(3))
+    rows = [row for row in shown(profile).cells if len(row) == 4]
+    assert len(rows) == 22 and rows[-1][2] == f"{len(profile.steps) - 20} others"
+    assert len(str(profile).splitlines()) > len(profile.steps)
 
 
 def test_shares_have_bars():

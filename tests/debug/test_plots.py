@@ -77,6 +77,26 @@ def test_only_matrices_have_patterns():
             tf.debug.plot_sparsity(wrong)
 
 
+def test_colours_fit_a_dark_style():
+    import matplotlib.style
+
+    unused = tf.Variable(1.0, name="unused")
+    with tf.GradientTape() as tape:
+        loss = tf.Variable(2.0) ** 2
+    for style, ground in (("default", 1.0), ("dark_background", 0.0)):
+        with matplotlib.style.context(style):
+            plots = (
+                tape.health(loss, [unused, *tape.watched_variables()]).plot(),
+                tf.debug.plot_sparsity(tf.eye(2)),
+            )
+        for plot in plots:
+            (axes,) = plot.figure.axes
+            assert axes.get_facecolor()[:3] == (ground,) * 3
+            for text in (axes.title, *axes.get_yticklabels()):
+                shade = np.dot(matplotlib.colors.to_rgb(text.get_color()), (0.2126, 0.7152, 0.0722))
+                assert abs(shade - ground) > 0.3
+
+
 def test_no_window_and_no_pyplot():
     code = """if True:
     import sys, gradtape as tf

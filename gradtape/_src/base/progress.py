@@ -8,10 +8,12 @@ There is only one: work inside work that has a bar shows none. GRADTAPE_PROGRESS
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from gradtape._src.base import settings
@@ -45,9 +47,10 @@ class Progress:
             self._begin()
             if self._bar is None:
                 return
-        if note:
-            self._bar.set_postfix_str(note, refresh=False)
-        self._bar.update(self.done - self._bar.n)
+        with self._unharmed():
+            if note:
+                self._bar.set_postfix_str(note, refresh=False)
+            self._bar.update(self.done - self._bar.n)
 
     def _begin(self) -> None:
         global _shown
@@ -59,12 +62,25 @@ class Progress:
             self._due = float("inf")
             return
         is_bytes = self.unit == "B"
-        self._bar = kind(
-            desc=self.what, total=self.total, unit="B" if is_bytes else f" {self.unit}", unit_scale=is_bytes,
-            unit_divisor=1024, miniters=1, mininterval=_INTERVAL, smoothing=0, leave=False, dynamic_ncols=True,
-        )  # fmt: skip
-        self._bar.start_t -= time.monotonic() - self._began  # time and speed include the steps before
-        _shown = self
+        with self._unharmed():
+            self._bar = kind(
+                desc=self.what, total=self.total, unit="B" if is_bytes else f" {self.unit}", unit_scale=is_bytes,
+                unit_divisor=1024, miniters=1, mininterval=_INTERVAL, smoothing=0, leave=False, dynamic_ncols=True,
+            )  # fmt: skip
+            self._bar.start_t -= time.monotonic() - self._began  # time and speed include the steps before
+            _shown = self
+
+    @contextlib.contextmanager
+    def _unharmed(self) -> Iterator[None]:
+        """Work goes on without a bar where a bar cannot be drawn: the output is closed, a widget is not supported."""
+        try:
+            yield
+        except Exception:
+            global _shown
+            self._due = float("inf")
+            self._bar = None
+            if _shown is self:
+                _shown = None
 
     def __enter__(self) -> Progress:
         return self
@@ -72,17 +88,20 @@ class Progress:
     def __exit__(self, *_: Any) -> None:
         global _shown
         if self._bar is not None:
-            self._bar.close()
+            with self._unharmed():
+                self._bar.close()
             self._bar = None
         if _shown is self:
             _shown = None
 
 
 def _is_wanted() -> bool:
+    if sys.stderr is None or getattr(sys.stderr, "closed", False):
+        return False
     asked = os.environ.get("GRADTAPE_PROGRESS") if settings.progress is None else settings.progress
     if asked is not None:
         return asked in (True, "1")
-    return _is_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+    return _is_notebook() or sys.stderr.isatty()
 
 
 def _is_notebook() -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.debug.draw_html import page
-from gradtape._src.debug.graph import Held, Recorded, elements, gradients, recorded, uses
+from gradtape._src.debug.graph import Held, Recorded, are_known, elements, gradients, recorded, uses
 from gradtape._src.debug.health import norm
 from gradtape._src.debug.layout import Layout, layered
 from gradtape._src.debug.lines import record
@@ -19,6 +19,9 @@ from gradtape._src.debug.memory import size
 from gradtape._src.ops import TABLE
 from gradtape._src.tensors import above
 
+_MOST_RECORDS = (
+    4000  # of larger tapes, the last ones are drawn: browsers would stall, and nobody finds anything
+)
 _NEAR = 3  # a variable used this many records away, or further, is drawn again at its use
 _CHARACTER = 6.7
 _HEIGHT = 36.0
@@ -55,6 +58,7 @@ class Picture(NamedTuple):
 
     boxes: dict[Any, Box]
     svg: str
+    left_out: int  # the number of records that are not drawn
 
 
 class Drawing(str):
@@ -68,7 +72,9 @@ class Drawing(str):
         sources = sum(r.is_source for r in every.values())
         drawing = Drawing(picture.svg)
         counts = {"operation": len(every) - sources, "source": sources}
-        drawing.counts = ", ".join(f"{n} {what}{'s' * (n != 1)}" for what, n in counts.items())
+        drawing.counts = ", ".join(f"{n:,} {what}{'s' * (n != 1)}" for what, n in counts.items())
+        if picture.left_out:
+            drawing.counts += f" ({picture.left_out:,} earlier ones are left out)"
         return drawing
 
     def __repr__(self) -> str:
@@ -108,12 +114,14 @@ def picture_of(tape: Any, targets: list | None) -> Picture:
                 "tape.explain(target, source) says why a target is not recorded."
             )
         records = _leading_to(records, ends)
+    whole = len(records)
+    records = _last(records)
     norms = _gradient_norms(tape, targets, records) if targets else {}
     kept = _values(records)
     described = {r.number: _box(r, norms, kept, r.number in ends) for r in records}
     boxes, edges = _graph(records, described)
     sizes = {k: (_width(b), _HEIGHT) for k, b in boxes.items()}
-    return Picture(boxes, _svg(boxes, sizes, layered(sizes, edges)))
+    return Picture(boxes, _svg(boxes, sizes, layered(sizes, edges)), whole - len(records))
 
 
 def _number(target: Any, records: list[Recorded]) -> int:
@@ -130,6 +138,15 @@ def _leading_to(records: list[Recorded], ends: set[int]) -> list[Recorded]:
     return [r for r in records if r.number in numbers]
 
 
+def _last(records: list[Recorded]) -> list[Recorded]:
+    """The last records, with the variables and watched tensors that they use."""
+    if len(records) <= _MOST_RECORDS:
+        return records
+    last = records[-_MOST_RECORDS:]
+    used = {number for r in last for number, _ in r.origins}
+    return [r for r in records[:-_MOST_RECORDS] if r.is_source and r.number in used] + last
+
+
 def _gradient_norms(tape: Any, targets: list, records: list[Recorded]) -> dict[tuple[int, int], float | None]:
     places = [
         ((r.number, k), v.tensor)
@@ -138,7 +155,11 @@ def _gradient_norms(tape: Any, targets: list, records: list[Recorded]) -> dict[t
         if v.tensor.dtype.is_floating or v.tensor.dtype.is_complex
     ]
     grads = gradients(tape, targets, [tensor for _, tensor in places])
-    return {place: None if g is None else norm(g) for (place, _), g in zip(places, grads, strict=True)}
+    if not are_known(grads):
+        return {}
+    return {
+        place: None if g is None else norm(elements(g)) for (place, _), g in zip(places, grads, strict=True)
+    }
 
 
 def _values(records: list[Recorded]) -> dict[tuple[int, int], Any]:

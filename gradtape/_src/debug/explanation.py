@@ -33,9 +33,7 @@ class Explanation(NamedTuple):
         return above.shown(self)
 
 
-SWITCH = (
-    "to see the line, run it under `with tf.debug.lines():`, or with GRADTAPE_LINES=1 in the environment."
-)
+SWITCH = "to see the line, run it and ask under `with tf.debug.lines():`, or with GRADTAPE_LINES=1 in the environment."
 
 
 def connected_by(tape: Any, target: Any, source: Any) -> bool:

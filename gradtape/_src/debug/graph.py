@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradtape import _core
 from gradtape._src.base.source import Line
-from gradtape._src.debug.lines import record
+from gradtape._src.debug.lines import lines_of_records
 
 
 class Held(NamedTuple):
@@ -51,8 +51,7 @@ class Recorded(NamedTuple):
 def recorded(tape: Any) -> list[Recorded]:
     """The records on the tape, oldest first."""
     rows = tape._records()
-    active = record()
-    lines = {} if active is None else active.lines()
+    lines = lines_of_records()
     kinds = _kinds_of_leaves(rows)
     out = []
     for number, op, origins, operands, results, owner in rows:
@@ -103,12 +102,16 @@ def unseen() -> _core.Scope:
 
 
 def gradients(tape: Any, targets: list, sources: list) -> list:
-    """Gradients as NumPy arrays, without using up the tape; None where there is none."""
+    """Gradients as tensors, without using up the tape; None where there is none."""
     with unseen(), tape._keeping_records(release=False):
         grads = tape._backward(targets, [None] * len(targets), sources)
         # The gradient is zero for rows of a table that were not gathered.
-        dense = [g if g is None or isinstance(g, _core.Tensor) else g._dense() for g in grads]
-        return [None if g is None else elements(g) for g in dense]
+        return [g if g is None or isinstance(g, _core.Tensor) else g._dense() for g in grads]
+
+
+def are_known(tensors: Iterable[Any]) -> bool:
+    """Whether tensors have values: not while a function is traced."""
+    return all(x is None or getattr(x, "_symbol", None) is None for x in tensors)
 
 
 def numbers(value: Held) -> np.ndarray | None:

@@ -11,8 +11,19 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
+from gradtape._src.base.errors import more
 from gradtape._src.base.source import Line
-from gradtape._src.debug.graph import Recorded, Table, elements, gradients, numbers, recorded, table, unseen
+from gradtape._src.debug.graph import (
+    Recorded,
+    Table,
+    are_known,
+    elements,
+    gradients,
+    numbers,
+    recorded,
+    table,
+    unseen,
+)
 from gradtape._src.debug.plots import Plot, plot_health
 from gradtape._src.tensors import above
 from gradtape._src.tensors.conversion import read
@@ -149,7 +160,13 @@ def health(tape: Any, targets: list, sources: Any, optimizer: Any = None) -> Hea
     """The health of `sources` with respect to `targets`; the tape can be used afterwards."""
     flat = nest.flatten(tape.watched_variables() if sources is None else sources)
     ends = [tape._end(s, "source") for s in flat]
-    grads = gradients(tape, targets, [tape._source(s) for s in ends])
+    found = gradients(tape, targets, [tape._source(s) for s in ends])
+    if not are_known(found):
+        raise RuntimeError(
+            "health: values are not known while a function is traced. Hint: run it under `with tf.debug.lines():`, where "
+            "functions run eagerly." + more("traced-values")
+        )
+    grads = [None if g is None else elements(g) for g in found]
     names = [_name(i, s) for i, s in enumerate(flat)]
     steps = [None] * len(flat) if optimizer is None else _updates(optimizer, grads, flat)
     rows = [_source(*row) for row in zip(names, ends, grads, steps, strict=True)]

@@ -135,6 +135,9 @@ def _size(x: Any) -> int:
 
 
 _record = _core.Setting(None)
+_past: dict[
+    int, Line
+] = {}  # the lines of the last context that was left, for cells of a notebook that follow
 
 
 def record() -> Record | None:
@@ -142,13 +145,20 @@ def record() -> Record | None:
     return _record.now()
 
 
+def lines_of_records() -> dict[int, Line]:
+    """The line of each record of a tape, by its number, as far as they were remembered."""
+    active = record()
+    return _past if active is None else active.lines()
+
+
 @contextlib.contextmanager
 def lines() -> Iterator[Record]:
     """Remembers, for every op in this context, what it was computed from and at which line.
 
     For finding out why a gradient is None (`tape.explain`), and for seeing lines in `tape.memory()`,
-    `tape.health()` and `tape.draw()`. Results are kept until the context is left (at most 1 GB), and tapes can be
-    asked after `gradient`. In the meantime functions run eagerly and tapes are not compiled.
+    `tape.health()` and `tape.draw()`, which know them until the next such context. Results are kept until the context
+    is left (at most 1 GB), and tapes can be asked after `gradient`. In the meantime functions run eagerly and tapes are
+    not compiled.
     The environment variable GRADTAPE_LINES=1 switches it on for a whole program.
 
     >>> import gradtape as tf
@@ -159,10 +169,14 @@ def lines() -> Iterator[Record]:
     ...     print(tape.explain(y, x).cause)
     left for NumPy
     """
+    global _past
     record = Record()
     record._before = _core.assign_tracker()
-    with _core.Scope(tracker=record, watcher=record, setting=_record, value=record):
-        yield record
+    try:
+        with _core.Scope(tracker=record, watcher=record, setting=_record, value=record):
+            yield record
+    finally:
+        _past = record.lines()
 
 
 if TYPE_CHECKING:

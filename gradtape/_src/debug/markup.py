@@ -18,7 +18,7 @@ STYLE = """
 .gradtape.gradtape p span{color:color-mix(in srgb,currentColor 65%,transparent);margin-left:12px;white-space:nowrap}
 .gradtape.gradtape .bad{color:color-mix(in srgb,#e5383b 75%,currentColor)}
 .gradtape.gradtape pre{font:12px/1.4 ui-monospace,monospace;margin:4px 0;padding:0;background:none;color:inherit;border:0;
-white-space:pre;overflow-x:auto}
+white-space:pre;overflow:auto;max-height:32em}
 .gradtape.gradtape table{border-collapse:collapse;border:0;margin:4px 0 8px;table-layout:auto;width:auto;font-size:12px;
 color:inherit}
 .gradtape.gradtape tbody tr:nth-child(n){background:none;border:0}
@@ -55,12 +55,13 @@ def table(rows: list[list[str]], right: str, bad: Collection[int] = ()) -> str:
     """A table, as for `graph.table`: the first row is the header; rows numbered in `bad`, from 1, have the colour
     for problems.
 
-    A share ("12.5 %") has a bar of that length behind it.
+    A share ("12.5 %") has a bar of that length behind it. Blanks between cells are not shown; they keep words apart
+    in copies and in the index of a site's search.
     """
-    head = "".join(_cell("th", text, side) for text, side in zip(rows[0], right, strict=True))
+    head = " ".join(_cell("th", text, side) for text, side in zip(rows[0], right, strict=True))
     body = "".join(
         f"<tr{_BAD * (i in bad)}>"
-        + "".join(_cell("td", text, side) for text, side in zip(row, right, strict=True))
+        + " ".join(_cell("td", text, side) for text, side in zip(row, right, strict=True))
         + "</tr>"
         for i, row in enumerate(rows[1:], 1)
     )

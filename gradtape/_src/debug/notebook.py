@@ -31,9 +31,10 @@ from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors.tensor import numpy_text
 
 _MOST_DRAWN = 60  # limit on the records of a tape that is drawn
-_MOST_ROWS = 20  # limit for tables of variables and traces
+_MOST_ROWS = 20  # limit for tables of variables, traces and steps of a profile
 _CHUNK = 1 << 16  # elements that fit into a cache: several passes over them read memory once
 _WIDE = 110  # characters in a line of elements
+_MOST_TEXT = 20_000  # characters of a tensor's elements: strings may be long
 _FEW = 8  # up to this many elements are shown without minimum, mean and maximum
 
 
@@ -69,35 +70,43 @@ class Statistics(NamedTuple):
 def statistics(values: np.ndarray) -> Statistics | None:
     """Minimum, mean and maximum of real numbers, in one pass over memory; None if there are none."""
     flat = values.reshape(-1)
-    total, count, nans, infinities = 0.0, 0, 0, 0
+    mean, count, nans, infinities = 0.0, 0, 0, 0
     least, most = np.inf, -np.inf
     for start in range(0, flat.size, _CHUNK):
         part = flat[start : start + _CHUNK]
-        added = part.sum(dtype=np.float64)
-        if not np.isfinite(added):
+        with np.errstate(over="ignore", invalid="ignore"):
+            added = part.sum(dtype=np.float64)
+        if np.isfinite(added):
+            average = added / part.size
+        else:
             is_nan = np.isnan(part)
             fine = np.isfinite(part)
             nans += int(is_nan.sum())
             infinities += int(part.size - fine.sum() - is_nan.sum())
             part = part[fine]
-            added = part.sum(dtype=np.float64)
+            average = (part / np.float64(max(part.size, 1))).sum()  # a sum of huge elements would overflow
         if part.size:
-            total, count = total + float(added), count + part.size
+            count += part.size
+            share = part.size / count
+            mean = mean * (1 - share) + float(average) * share
             least, most = min(least, part.min()), max(most, part.max())
     if not flat.size:
         return None
-    mean = total / count if count else np.nan
-    return Statistics(float(least), mean, float(most), nans, infinities)
+    return Statistics(float(least), mean if count else np.nan, float(most), nans, infinities)
 
 
 def _value(title: str, x: Any, *facts: str) -> str:
     """A tensor with its elements, abbreviated as by NumPy."""
-    with unseen(), np.printoptions(linewidth=_WIDE):
+    # With the usual three at each end, batches of images would fill pages.
+    ends = 3 if x.ndim < 4 else 1
+    with unseen(), np.printoptions(linewidth=_WIDE, edgeitems=ends):
         text = numpy_text(x).strip("\n")
         real = x.dtype.is_floating or x.dtype.is_integer
         stats = statistics(elements(x)) if real and x._numel > 1 else None
+    if len(text) > _MOST_TEXT:
+        text = f"{text[:_MOST_TEXT]}... ({len(text) - _MOST_TEXT:,} more characters)"
     said = ""
-    if stats is not None and x._numel > _FEW:
+    if stats is not None and x._numel > _FEW and stats.least <= stats.most:
         said = str(stats)
     trouble = paragraph(stats.trouble, bad=True) if stats is not None and stats.trouble else ""
     return shell(heading(title, *facts, _kind(x), said), trouble, plain(text))
@@ -199,7 +208,7 @@ def _(tape: GradientTape) -> str:
             "GradientTape",
             state,
             "persistent" if tape._persistent else "",
-            f"{memory.records:,} operations, keeps {size(memory.total)}",
+            f"{memory.records:,} operation{'s' * (memory.records != 1)}, keeps {size(memory.total)}",
         )
     ]
     variables = tape._variables()
@@ -224,8 +233,8 @@ def _(drawing: Drawing) -> str:
 # ---- diagnostics ------------------------------------------------------------------------------------
 
 
-def _tables(result: Health | Memory | Profile) -> str:
-    return "".join(table(rows, right, bad) for rows, right, bad in result._tables())
+def _tables(result: Health | Memory | Profile, *limit: int) -> str:
+    return "".join(table(rows, right, bad) for rows, right, bad in result._tables(*limit))
 
 
 @html.register
@@ -256,4 +265,4 @@ def _(memory: Memory) -> str:
 @html.register
 def _(profile: Profile) -> str:
     count = f"{profile.seconds * 1e6:,.1f} us in {len(profile.steps)} steps"
-    return shell(heading("Profile", profile.name, count), _tables(profile))
+    return shell(heading("Profile", profile.name, count), _tables(profile, _MOST_ROWS))

@@ -1,7 +1,7 @@
 """Pictures by Matplotlib (extra `demo`): health of gradients, profiles, patterns of Jacobians. One figure each.
 
-A picture is written to a file, or shown by a notebook. Nothing here uses `pyplot`: no window opens, and the
-settings of the program's own figures are neither used nor changed.
+A picture is written to a file, or shown by a notebook. Nothing here uses `pyplot`: no window opens. Colours fit a dark
+style of Matplotlib, if the program uses one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,30 @@ if TYPE_CHECKING:
     from gradtape._src.debug.health import Health
     from gradtape._src.debug.programs import Profile
 
-_BLUE, _GREY, _RED, _ORANGE = "#3567b0", "#b8c4d6", "#b3261e", "#e6a23c"
 _MOST_STEPS = 15  # the longest steps of a profile; the others share a bar
 _MOST_CELLS = 400  # on each side of a pattern: more would be smaller than a pixel
+
+
+class Colours(NamedTuple):
+    """What stands out on the ground of a figure; `pattern` are the colours of a matrix."""
+
+    ink: Any
+    blue: str
+    grey: str
+    red: str
+    orange: str
+    pattern: str
+
+    @staticmethod
+    def now() -> Colours:
+        """The colours for Matplotlib's present style: light text means a dark ground."""
+        from matplotlib import rcParams
+        from matplotlib.colors import to_rgb
+
+        ink = rcParams["text.color"]
+        if sum(to_rgb(ink)) > 1.5:
+            return Colours(ink, "#6f9fe0", "#596579", "#f2716b", "#e6a23c", "Blues_r")
+        return Colours(ink, "#3567b0", "#b8c4d6", "#b3261e", "#e6a23c", "Blues")
 
 
 class Plot:
@@ -93,28 +114,42 @@ def _finite(x: float | None) -> float:
 
 
 def _plot_sources(axes: Any, health: Health) -> None:
+    colours = Colours.now()
     at = np.arange(len(health.sources))
     weights = [_finite(s.weight) for s in health.sources]
     grads = [_finite(s.gradient) for s in health.sources]
-    axes.barh(at - 0.2, weights, 0.36, color=_GREY, label="weights")
-    axes.barh(at + 0.2, grads, 0.36, color=_BLUE, label="gradient")
+    axes.barh(at - 0.2, weights, 0.36, color=colours.grey, label="weights")
+    axes.barh(at + 0.2, grads, 0.36, color=colours.blue, label="gradient")
     steps = [_finite(s.update) for s in health.sources]
     if any(steps):
-        axes.plot(steps, at + 0.2, "D", color=_ORANGE, markeredgecolor="black", label="update")
-    if any(grads) or any(weights):
-        axes.set_xscale("log")
+        axes.plot(steps, at + 0.2, "D", color=colours.orange, markeredgecolor=colours.ink, label="update")
+    _whole_decades(axes, [x for x in (*weights, *grads, *steps) if x])
     names = [f"{s.name}  ({s.trouble.split(':')[0]})" if s.trouble else s.name for s in health.sources]
     _bars(axes, names, "norm", "Gradients and weights")
     for label, s in zip(axes.get_yticklabels(), health.sources, strict=True):
-        label.set_color(_RED if s.trouble else "black")
+        label.set_color(colours.red if s.trouble else colours.ink)
+
+
+def _whole_decades(axes: Any, lengths: list[float]) -> None:
+    """A logarithmic axis between powers of ten: each bar can be seen, and each label read."""
+    if not lengths:
+        return
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = math.floor(math.log10(min(lengths)) - 0.1), math.ceil(math.log10(max(lengths)))
+    axes.set_xscale("log")
+    axes.set_xlim(10.0**low, 10.0 ** max(high, low + 1))
+    axes.xaxis.set_major_locator(LogLocator(numticks=8))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _plot_units(axes: Any, health: Health) -> None:
+    colours = Colours.now()
     at = np.arange(len(health.units))
     dead = np.array([100 * u.dead / max(u.units, 1) for u in health.units])
-    axes.barh(at, dead, 0.6, color=_RED, label="dead")
+    axes.barh(at, dead, 0.6, color=colours.red, label="dead")
     saturated = [100 * u.saturated / max(u.units, 1) for u in health.units]
-    axes.barh(at, saturated, 0.6, left=dead, color=_ORANGE, label="saturated")
+    axes.barh(at, saturated, 0.6, left=dead, color=colours.orange, label="saturated")
     names = [f"{u.op} {list(u.shape)}" + (f" {u.line}" if u.line else "") for u in health.units]
     axes.set_xlim(0, 100)
     _bars(axes, names, "% of the units", "Activations")
@@ -135,7 +170,7 @@ def plot_profile(profile: Profile, file: str | Path | None) -> Plot | str:
         times.append(sum(s.seconds for s in ranked[_MOST_STEPS:]) * 1e6)
         names.append(f"all others ({len(ranked) - _MOST_STEPS})")
     figure, (axes,) = _figure("profile.plot", 9, 1.2 + 0.42 * max(len(names), 3))
-    bars = axes.barh(np.arange(len(names)), times, 0.6, color=_BLUE)
+    bars = axes.barh(np.arange(len(names)), times, 0.6, color=Colours.now().blue)
     whole = max(profile.seconds * 1e6, 1e-30)
     axes.bar_label(bars, [f"{t / whole:.0%}" for t in times], padding=4)
     axes.margins(x=0.1)
@@ -183,10 +218,18 @@ def plot_sparsity(matrix: Any, file: str | Path | None = None) -> Plot | str:
     density, _, _ = np.histogram2d(rows, columns, cells, ((0, height), (0, width)))
     tall = min(max(4 * height / width, 1.5), 8)
     figure, (axes,) = _figure("plot_sparsity", 4.6, tall + 0.8)
-    # Cells represent many elements: the more nonzeros, the darker, but never too light to be seen.
-    shown = np.where(density > 0, 0.35 + 0.65 * density / max(density.max(), 1), 0)
+    # Cells represent many elements: the more nonzeros, the stronger, but never too weak to be seen.
+    shown = np.ma.masked_equal(np.where(density > 0, 0.35 + 0.65 * density / max(density.max(), 1), 0), 0)
     edges = (-0.5, width - 0.5, height - 0.5, -0.5)
-    axes.imshow(shown, cmap="Blues", vmin=0, vmax=1, extent=edges, interpolation="nearest", aspect="auto")
+    axes.imshow(
+        shown,
+        cmap=Colours.now().pattern,
+        vmin=0,
+        vmax=1,
+        extent=edges,
+        interpolation="nearest",
+        aspect="auto",
+    )
     axes.locator_params(integer=True)
     axes.set_xlabel("element of x")
     axes.set_ylabel("element of f(x)")

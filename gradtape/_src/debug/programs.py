@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,17 +43,21 @@ class Profile:
                 times[line] = times.get(line, 0.0) + s.seconds / len(s.lines)
         return dict(sorted(times.items(), key=lambda item: -item[1]))
 
-    def _tables(self) -> list[Table]:
+    def _tables(self, most: int | None = None) -> list[Table]:
+        """The steps, of which only the `most` longest have rows of their own, and the lines."""
         whole = max(self.seconds, 1e-30)
 
-        def rows(times: Iterable[tuple[float, str]]) -> list[list[str]]:
-            return [[f"{t * 1e6:.1f} us", f"{t / whole * 100:.1f} %", text] for t, text in times]
+        def row(seconds: float, *words: str) -> list[str]:
+            return [f"{seconds * 1e6:.1f} us", f"{seconds / whole * 100:.1f} %", *words]
 
         ranked = sorted(self.steps, key=lambda s: -s.seconds)
-        steps = rows((s.seconds, f"{s.what}  [{', '.join(map(str, s.lines))}]") for s in ranked)
-        lines = rows((t, line.shown) for line, t in self.by_line().items())
+        steps = [row(s.seconds, s.what, ", ".join(map(str, s.lines))) for s in ranked[:most]]
+        if others := ranked[len(steps) :]:
+            steps.append(row(sum(s.seconds for s in others), f"{len(others)} others", ""))
+        lines = [row(t, line.shown) for line, t in self.by_line().items()]
         return [
-            ([["time", "share", what], *of], "rrl", []) for what, of in (("step", steps), ("by line", lines))
+            ([["time", "share", "step", "line"], *steps], "rrll", []),
+            ([["time", "share", "by line"], *lines], "rrl", []),
         ]
 
     def plot(self, file: str | Path | None = None) -> Plot | str:

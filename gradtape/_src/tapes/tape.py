@@ -544,7 +544,8 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         True
 
         Args:
-          target: draw only what it depends on, and show the norm of its gradient at every op.
+          target: draw only what it depends on, and show the norm of its gradient at every op. Of very large tapes,
+            the last 4,000 records are drawn; an earlier target shows others.
           file: where to write; the page works without a network.
 
         Returns:

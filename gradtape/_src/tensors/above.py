@@ -30,5 +30,11 @@ def __getattr__(name: str) -> Any:
 
 
 def shown(self: Any) -> str | None:
-    """The HTML that a notebook shows for a value: the `_repr_html_` of all classes that have one. None: use `repr`."""
-    return __getattr__("notebook").html(self)
+    """The HTML that a notebook shows for a value: the `_repr_html_` of all classes that have one. None: use `repr`.
+
+    Where it fails, a notebook shows the text instead of a traceback.
+    """
+    try:
+        return __getattr__("notebook").html(self)
+    except Exception:
+        return None
