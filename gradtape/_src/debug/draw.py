@@ -19,9 +19,8 @@ from gradtape._src.debug.memory import size
 from gradtape._src.ops import TABLE
 from gradtape._src.tensors import above
 
-_MOST_RECORDS = (
-    4000  # of larger tapes, the last ones are drawn: browsers would stall, and nobody finds anything
-)
+# Of larger tapes, the last records are drawn: browsers would stall, and nobody would find anything.
+_MOST_RECORDS = 4000
 _NEAR = 3  # a variable used this many records away, or further, is drawn again at its use
 _CHARACTER = 6.7
 _HEIGHT = 36.0

@@ -135,9 +135,8 @@ def _size(x: Any) -> int:
 
 
 _record = _core.Setting(None)
-_past: dict[
-    int, Line
-] = {}  # the lines of the last context that was left, for cells of a notebook that follow
+# The lines of the last context that was left, for the cells of a notebook that follow.
+_past: dict[int, Line] = {}
 
 
 def record() -> Record | None:
