@@ -46,6 +46,17 @@ def gradient(f, *args):
     return grads[0] if len(grads) == 1 else grads
 
 
+def counted(function, **options):
+    """A tf.function of a Python function, and how often that ran."""
+    runs = []
+
+    def inner(*args, **kwargs):
+        runs.append(None)
+        return function(*args, **kwargs)
+
+    return tf.function(inner, **options), runs
+
+
 @contextlib.contextmanager
 def logged_warnings():
     """Collects what the library logs at WARNING or above."""

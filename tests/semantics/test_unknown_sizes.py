@@ -5,7 +5,7 @@ import logging
 import numpy as np
 import pytest
 
-from tests.semantics.lib import tf
+from tests.semantics.lib import counted, tf
 
 
 @pytest.fixture(autouse=True)
@@ -17,17 +17,6 @@ def _nothing_runs_eagerly(caplog):
 
 
 spec = tf.TensorSpec
-
-
-def counted(function, **options):
-    """A tf.function of a Python function, and how often that ran."""
-    runs = []
-
-    def inner(*args, **kwargs):
-        runs.append(None)
-        return function(*args, **kwargs)
-
-    return tf.function(inner, **options), runs
 
 
 # ---- signatures ---------------------------------------------------------------------------------
