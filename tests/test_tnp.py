@@ -57,6 +57,29 @@ def test_numpy_functions(name, args):
         np.testing.assert_allclose(x.numpy(), y, atol=1e-12)
 
 
+SPECIAL = [0.0, -0.0, 1.0, -3.0, np.inf, -np.inf, np.nan, 1e300, -1e-300, -1e-310, 710.0, -746.0, 1e16]
+
+
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "logaddexp2", "heaviside", "arctan2", "maximum"])
+def test_special_values(name):
+    x, y = (a.ravel() for a in np.meshgrid(SPECIAL, SPECIAL))
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(x, y)
+    np.testing.assert_allclose(getattr(tnp, name)(x, y), want, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "slopes"),
+    [("logaddexp", 2.0, [0.5, 0.5]), ("logaddexp2", -1.0, [0.5, 0.5]), ("hypot", 0.0, [0.0, 0.0])],
+)
+def test_gradients_of_equal_numbers(name, at, slopes):
+    x, y = tf.constant(at), tf.constant(at)
+    with tf.GradientTape() as tape:
+        tape.watch([x, y])
+        z = getattr(tnp, name)(x, y)
+    np.testing.assert_allclose(tape.gradient(z, [x, y]), slopes, rtol=1e-6)
+
+
 def test_numpy_types_and_gradients():
     x = tf.constant([1.0, 2.0])
     assert tnp.add(x, 1.5).dtype == tf.float32 and tnp.add(x, tnp.array([1.0, 2.0])).dtype == tf.float64

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as _tf
+from gradtape._src import ops
 from gradtape.tnp.arrays import array, as_inexact, axes_of, meet
 
 tf: Any = _tf  # as Any: type checkers may read modules in another order
@@ -43,19 +44,39 @@ def _each(prepare: Callable, names: dict[str, Any]) -> None:
         globals()[name] = make(name, op)
 
 
+def _exp2(x: Any) -> Any:
+    return tf.pow(tf.constant(2, x.dtype), x)
+
+
+def _logarithm_of_sum(power: Callable, unit: float) -> Callable:
+    """`log(b**x + b**y)` to the base `b`: `power(x)` is `b**x`, `unit` the natural logarithm of `b`.
+
+    Where x equals y, each has half of the gradient.
+    """
+
+    def function(x: Any, y: Any) -> Any:
+        first = tf.greater_equal(x, y)
+        high, low = tf.where(first, x, y), tf.where(first, y, x)
+        both_infinite = tf.logical_and(tf.math.is_inf(high), tf.math.is_inf(low))
+        distance = tf.where(both_infinite, tf.zeros_like(high), low - high)
+        return high + tf.math.log1p(power(distance)) / unit
+
+    return function
+
+
 _each(as_inexact, {
     "exp": tf.exp, "expm1": tf.math.expm1, "log": tf.math.log, "log1p": tf.math.log1p, "sqrt": tf.sqrt,
     "sin": tf.sin, "cos": tf.cos, "tan": tf.tan, "arcsin": tf.asin, "arccos": tf.acos, "arctan": tf.atan,
     "sinh": tf.sinh, "cosh": tf.cosh, "tanh": tf.tanh, "arcsinh": tf.asinh, "arccosh": tf.acosh,
     "arctanh": tf.atanh, "arctan2": tf.atan2, "true_divide": tf.truediv, "divide": tf.truediv,
     "reciprocal": tf.math.reciprocal, "floor": tf.floor, "ceil": tf.math.ceil,
-    "exp2": lambda x: tf.pow(tf.constant(2, x.dtype), x), "log2": lambda x: tf.math.log(x) / np.log(2),
+    "exp2": _exp2, "log2": lambda x: tf.math.log(x) / np.log(2),
     "log10": lambda x: tf.math.log(x) / np.log(10), "cbrt": lambda x: tf.sign(x) * tf.pow(tf.abs(x), 1 / 3),
     "deg2rad": lambda x: x * (np.pi / 180), "rad2deg": lambda x: x * (180 / np.pi),
-    "hypot": lambda x, y: tf.sqrt(x * x + y * y), "fabs": tf.abs, "float_power": tf.pow,
+    "hypot": ops.hypot, "fabs": tf.abs, "float_power": tf.pow,
     "sinc": lambda x: tf.where(tf.equal(x, 0), tf.ones_like(x),
                                tf.math.divide_no_nan(tf.sin(np.pi * x), np.pi * x)),
-    "logaddexp": lambda x, y: tf.maximum(x, y) + tf.math.log1p(tf.exp(-tf.abs(x - y))),
+    "logaddexp": _logarithm_of_sum(tf.exp, 1.0), "logaddexp2": _logarithm_of_sum(_exp2, np.log(2)),
     "isnan": tf.math.is_nan, "isinf": tf.math.is_inf, "isfinite": tf.math.is_finite,
 })  # fmt: skip
 _each(meet, {
@@ -67,7 +88,7 @@ _each(meet, {
     "real": tf.math.real, "imag": tf.math.imag, "angle": tf.math.angle, "equal": tf.equal,
     "not_equal": tf.not_equal, "less": tf.less, "less_equal": tf.less_equal, "greater": tf.greater,
     "greater_equal": tf.greater_equal, "heaviside": lambda x, y: tf.where(
-        tf.equal(x, 0), y + tf.zeros_like(x), tf.cast(tf.greater(x, 0), x.dtype)),
+        tf.equal(x, 0), y + tf.zeros_like(x), tf.where(tf.equal(x, x), tf.cast(tf.greater(x, 0), x.dtype), x)),
     "divmod": lambda x, y: (tf.math.floordiv(x, y), tf.math.floormod(x, y)),
 })  # fmt: skip
 _each(lambda *xs: [tf.cast(array(x), tf.bool) for x in xs], {

@@ -344,12 +344,6 @@ def fix(x: Any) -> Any:
     return tf.where(x < 0, tf.math.ceil(x), tf.floor(x))
 
 
-def logaddexp2(x1: Any, x2: Any) -> Any:
-    """`log2(2**x1 + 2**x2)`."""
-    x, y = as_inexact(x1, x2)
-    return tf.maximum(x, y) + tf.math.log1p(tf.pow(tf.cast(2, x.dtype), -tf.abs(x - y))) / np.log(2)
-
-
 def nextafter(x1: Any, x2: Any) -> Any:
     """The next representable number after `x1` towards `x2`."""
     return tf.math.nextafter(*as_inexact(x1, x2))

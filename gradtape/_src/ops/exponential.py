@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gradtape._src.ops.arithmetic import conjugate, reciprocal, sqrt, square
+from gradtape._src.ops.arithmetic import conjugate, divide_no_nan, reciprocal, sqrt, square
 from gradtape._src.ops.comparison import not_equal
 from gradtape._src.ops.samples import at, call, floats, pairs
 from gradtape._src.ops.table import COMPLEX, FLOAT, REAL, elementwise
@@ -84,6 +84,13 @@ atan2 = elementwise(
     ),
     numpy=np.arctan2, samples=pairs(0.3, 2, -2, -0.3), names="atan2 math.atan2",
     doc="The angle of the point (x, y) in [-π, π].",
+)  # fmt: skip
+
+hypot = elementwise(
+    "hypot", FLOAT, args="x y", xla="jnp.hypot",
+    vjp=(lambda g, x, y, out: g * divide_no_nan(x, out), lambda g, x, y, out: g * divide_no_nan(y, out)),
+    numpy=np.hypot, samples=pairs(0.3, 2, -2, -0.3),
+    doc="The length of the vector (x, y), without overflow or underflow of the squares. The gradient at 0 is 0.",
 )  # fmt: skip
 
 sinh = elementwise(

@@ -6,7 +6,6 @@ Python number, goes directly to the op.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -95,16 +94,6 @@ def fmod(x1: Any, x2: Any) -> Any:
     return tf.truncatemod(x1, x2) if x1.dtype.is_integer else x1 - x2 * trunc(x1 / x2)
 
 
-def _logaddexp(x1: Any, x2: Any) -> Any:
-    # The difference of equal infinities is NaN, but their sum is correct.
-    gap = -tf.abs(x1 - x2)
-    return tf.where(tf.math.is_nan(gap), x1 + x2, tf.maximum(x1, x2) + tf.math.log1p(tf.exp(gap)))
-
-
-def _logaddexp2(x1: Any, x2: Any) -> Any:
-    return _logaddexp(x1 * math.log(2), x2 * math.log(2)) / math.log(2)
-
-
 def _extreme(name: str, op: Callable) -> Callable:
     """The larger or smaller one, or the one that is not NaN."""
 
@@ -116,14 +105,6 @@ def _extreme(name: str, op: Callable) -> Callable:
 
     function.__name__ = function.__qualname__ = name
     return function
-
-
-def _hypot(x1: Any, x2: Any) -> Any:
-    # Squares of the ratio neither overflow nor underflow.
-    a, b = tf.abs(x1), tf.abs(x2)
-    large, small = tf.maximum(a, b), tf.minimum(a, b)
-    ratio = small / tf.where(tf.equal(large, 0), tf.ones_like(large), large)
-    return large * tf.sqrt(1 + tf.square(ratio))
 
 
 def _copysign(x1: Any, x2: Any) -> Any:
@@ -144,9 +125,9 @@ def _nextafter(x1: Any, x2: Any) -> Any:
     return tf.where(isnan(x1) | isnan(x2), x1 + x2, tf.where(tf.equal(x1, x2), x2, near))
 
 
-def _heaviside(x1: Any, x2: Any) -> Any:
-    step = tf.where(isnan(x1), x1, tf.cast(x1 > 0, x1.dtype))
-    return tf.where(tf.equal(x1, 0), x2, step)
+def _of_numpy(name: str) -> Callable:
+    """The op of this name in tf.experimental.numpy, which is imported when one is called."""
+    return _of_floats(name, lambda x1, x2: getattr(tf.experimental.numpy, name)(x1, x2))
 
 
 fmax = _extreme("fmax", maximum)
@@ -154,10 +135,11 @@ fmin = _extreme("fmin", minimum)
 
 for _name, _op in {
     "arctan2": tf.atan2, "copysign": _copysign, "divide_no_nan": tf.math.divide_no_nan, "float_power": tf.pow,
-    "heaviside": _heaviside, "hypot": _hypot, "logaddexp": _logaddexp, "logaddexp2": _logaddexp2,
     "nextafter": _nextafter,
 }.items():  # fmt: skip
     globals()[_name] = _of_floats(_name, _op)
+for _name in "heaviside", "hypot", "logaddexp", "logaddexp2":
+    globals()[_name] = _of_numpy(_name)
 
 
 def ldexp(x1: Any, x2: Any) -> Any:
