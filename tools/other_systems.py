@@ -6,8 +6,8 @@
 The compiler is PyPI's `ziglang`, which is clang with headers and libraries of many systems. Every file of the core is
 compiled with warnings as errors, for the processor's plainest level, with the flags that CMake has for it, and all are
 linked into one module, which nobody runs: what this finds is code that only Linux with glibc and libstdc++ understands.
-The headers of Python are this interpreter's. A run that passes writes its row of docs/platforms.md, as tools/platforms.py
-does.
+The headers of Python are this interpreter's. A run that passes writes its row of docs/platforms.md, as those of
+tools/platforms.py do.
 
 Windows is not among them: `windows` can be asked for, compiles file by file, and lists what does not.
 """
@@ -56,7 +56,9 @@ def sources() -> dict[Path, list[str]]:
     found = {}
     for entry in json.loads((folder / "compile_commands.json").read_text()):
         words = shlex.split(entry["command"])  # zig c++ FLAGS -o OBJECT -c FILE
-        found[Path(entry["file"])] = words[2 : words.index("-o")]
+        # -m...: nanobind's, for this machine's processor.
+        flags = [word for word in words[2 : words.index("-o")] if not word.startswith("-m")]
+        found[Path(entry["file"])] = flags
     return found
 
 
