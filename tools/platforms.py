@@ -5,7 +5,7 @@
     make pythons    CPython 3.11 to 3.15: the host's, and those of Debian's trixie and sid, in chroots
 
 Each run that passes writes its row into docs/platforms.json, and docs/platforms.md is made of that (`--page`); so do
-runs of `make free-threaded` and `make systems`. A run works on a copy of the tracked files in
+runs of `make free-threaded`, `make musl` and `make systems`. A run works on a copy of the tracked files in
 ~/.cache/gradtape-platforms: neither `.venv` nor the working tree is touched. What it needs from Debian (compilers,
 debootstrap, qemu-user-static), it names where it is missing.
 """
