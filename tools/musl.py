@@ -6,7 +6,7 @@
 There is no CPython for musl in Debian or on PyPI. This one is compiled by PyPI's `ziglang`, which is clang with musl's
 headers, and runs here through the loader of Debian's package `musl`: interpreter, zlib and libffi go into
 ~/.cache/gradtape-pythons/3.13-musl (three minutes on two cores, once). NumPy and OpenBLAS are PyPI's wheels for musl.
-The core is a cross build, all of its instruction sets, warnings as errors. Its C++ library is zig's libc++, linked
+The core is built with all of its instruction sets, warnings as errors. Its C++ library is zig's libc++, linked
 into it; Alpine's wheels have libstdc++. No package of the machine is changed. A run that passes writes its row of
 docs/platforms.md.
 """
@@ -29,7 +29,7 @@ PYTHON = HOME / "bin" / f"python{VERSION}"
 LOADER = HOME / "loader" / "usr" / "lib" / "ld-musl-x86_64.so.1"
 LIBRARY = LOADER.parent / "x86_64-linux-musl" / "libc.so"  # which is the loader, too
 TRIPLE = "x86_64-linux-musl"
-SUFFIX = f".cpython-{VERSION.replace('.', '')}-{TRIPLE}.so"
+PACKAGES = (*platforms.NEEDED, *(p for p in platforms.BUILD if p.startswith("nanobind")))
 
 # As Alpine compiles it: threads of musl have 128 kB of stack if nobody asks for more.
 STACK = "-DTHREAD_STACK_SIZE=0x100000"
@@ -117,7 +117,7 @@ def interpreter() -> None:
 def install() -> None:
     """What the tests need, by this machine's pip: the interpreter has no OpenSSL."""
     done = HOME / "packages.txt"
-    wanted = "\n".join(platforms.NEEDED)
+    wanted = "\n".join(PACKAGES)
     if done.exists() and done.read_text() == wanted:
         return
     folder = HOME / "lib" / f"python{VERSION}" / "site-packages"
@@ -125,21 +125,18 @@ def install() -> None:
     free_threaded.run(
         sys.executable, "-m", "pip", "install", "-q", "--upgrade", "--target", folder, "--only-binary=:all:",
         "--platform", "musllinux_1_2_x86_64", "--platform", "musllinux_1_1_x86_64", "--python-version", VERSION,
-        "--implementation", "cp", "--abi", abi, "--abi", "abi3", "--abi", "none", *platforms.NEEDED,
+        "--implementation", "cp", "--abi", abi, "--abi", "abi3", "--abi", "none", *PACKAGES,
     )  # fmt: skip
     done.write_text(wanted)
 
 
 def build(source: Path) -> None:
-    """The core and the native checks; CMake and ninja are this machine's."""
+    """The core and the native checks; CMake and ninja are this machine's, and ask the interpreter for musl."""
     _, cxx = compilers()
     base = platforms.base_python(sys.executable)
     tools = platforms.environment(platforms.HERE, base, "cross", platforms.BUILD)
-    platforms.build(
-        platforms.HERE, source, tools, str(cxx), "-DCMAKE_SYSTEM_NAME=Linux",
-        "-DCMAKE_SYSTEM_PROCESSOR=x86_64", f"-DPython_INCLUDE_DIR={HOME}/include/python{VERSION}",
-        f"-DNB_SUFFIX={SUFFIX}", tag=f"cp{VERSION.replace('.', '')}",
-    )  # fmt: skip
+    tag = f"cp{VERSION.replace('.', '')}"
+    platforms.build(platforms.HERE, source, tools, str(cxx), f"-DPython_EXECUTABLE={PYTHON}", tag=tag)
 
 
 def version_of_musl() -> str:
