@@ -27,7 +27,6 @@ VERSION, SUITE = "3.13", "trixie"
 HOME = free_threaded.CACHE / f"{VERSION}-musl"
 PYTHON = HOME / "bin" / f"python{VERSION}"
 LOADER = HOME / "loader" / "usr" / "lib" / "ld-musl-x86_64.so.1"
-LIBRARY = LOADER.parent / "x86_64-linux-musl" / "libc.so"  # which is the loader, too
 TRIPLE = "x86_64-linux-musl"
 PACKAGES = (*platforms.NEEDED, *(p for p in platforms.BUILD if p.startswith("nanobind")))
 

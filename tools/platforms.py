@@ -157,8 +157,9 @@ def build(machine: Machine, source: Path, python: Path, compiler: str, *settings
     )  # fmt: skip
     # What ccache knows of another copy of the sources serves this one; one run shows all that does not compile.
     machine.run(
-        tools / "ninja", "-k", "0", "-C", folder, env={"CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1"}
-    )
+        tools / "ninja", "-k", "0", "-j", str(os.cpu_count()), "-C", folder,
+        env={"CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1"},
+    )  # fmt: skip
     for core in machine.path(source / "gradtape").glob("_core.*.so"):
         core.unlink()
     for core in machine.path(folder).glob("_core.*.so"):
