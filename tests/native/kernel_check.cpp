@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <numbers>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 
 using namespace gt;
 using ld = long double;
+constexpr ld kPi = std::numbers::pi_v<ld>;  // M_PIl is glibc's alone
 
 static int failures = 0;
 static void wrong(const std::string& what) {
@@ -44,7 +46,7 @@ static ld digamma_ref(ld x) {
   if (x <= 0) {
     if (x == floorl(x)) return NAN;
     ld f = x - floorl(x);
-    return digamma_ref(1 - x) - M_PIl / tanl(M_PIl * f);
+    return digamma_ref(1 - x) - kPi / tanl(kPi * f);
   }
   ld s = 0;
   for (; x < 30; x += 1) s -= 1 / x;
@@ -59,7 +61,7 @@ static ld erfinv_ref(ld x) {
   ld t = 1 - fabsl(x), y = t > 0.2L ? x : copysignl(sqrtl(-logl(t)), x);
   for (int k = 0; k < 60; ++k) {  // Newton; in the tail with erfc, which keeps its digits
     ld r = t > 0.2L ? erfl(y) - x : copysignl(t - erfcl(fabsl(y)), x);
-    ld d = r / (2 / sqrtl(M_PIl) * expl(-y * y));
+    ld d = r / (2 / sqrtl(kPi) * expl(-y * y));
     d = d / (1 + y * d);
     y -= d;
     if (fabsl(d) <= 1e-19L * fabsl(y)) break;
