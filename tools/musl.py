@@ -135,7 +135,12 @@ def build(source: Path) -> None:
     base = platforms.base_python(sys.executable)
     tools = platforms.environment(platforms.HERE, base, "cross", platforms.BUILD)
     tag = f"cp{VERSION.replace('.', '')}"
-    platforms.build(platforms.HERE, source, tools, str(cxx), f"-DPython_EXECUTABLE={PYTHON}", tag=tag)
+    # What __builtin_cpu_supports reads is in gcc's library, as on Alpine, and in clang's, but not in zig's.
+    libgcc = platforms.output(platforms.need("g++", "g++"), "-print-libgcc-file-name")
+    platforms.build(
+        platforms.HERE, source, tools, str(cxx), f"-DPython_EXECUTABLE={PYTHON}",
+        f"-DCMAKE_CXX_STANDARD_LIBRARIES={libgcc}", tag=tag,
+    )  # fmt: skip
 
 
 def version_of_musl() -> str:
