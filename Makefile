@@ -18,7 +18,7 @@ XLA := $(HOME)/.cache/gradtape-xla
 EXTRAS ?=
 comma := ,
 
-.PHONY: demo test check dev bench docs coverage stubs wheel sdist parity gallery ecosystem keras-tests xla-tests xla-rows clang arm pythons systems sanitize fuzz soak runs kill-workers clean
+.PHONY: demo test check dev bench docs coverage stubs wheel sdist parity gallery ecosystem keras-tests xla-tests xla-rows clang arm pythons musl systems sanitize fuzz soak runs kill-workers clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -116,6 +116,10 @@ arm: $(VENV)/.built  ## aarch64: a cross build, tested under qemu-user in a chro
 
 pythons: $(VENV)/.built  ## CPython 3.11 to 3.15, newer ones in chroots of Debian; for root (ARGS=3.14: one of them)
 	$(BIN)/python tools/platforms.py pythons $(ARGS)
+
+musl: $(VENV)/.built  ## CPython 3.13 for musl, built with zig's clang from Debian's sources, and the tests in it
+	$(BIN)/python -m pip install -q 'ziglang>=0.15'
+	$(BIN)/python tools/musl.py $(ARGS)
 
 systems: $(VENV)/.built  ## musl and macOS: compiled and linked with zig's clang, not run (ARGS=macos: one of them)
 	$(BIN)/python -m pip install -q 'ziglang>=0.15'

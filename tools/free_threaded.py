@@ -80,20 +80,14 @@ def apt_site() -> str:
     return sites[0]
 
 
-def source_of(version: str) -> Path:
-    """Debian's sources of CPython, unpacked."""
-    package = f"python{version}"
-    into = CACHE / "source" / package
-    folder = into / "unpacked"
-    if (folder / "configure").exists():
-        return folder
+def apt_lists(into: Path, suite: str, *kinds: str) -> list[str]:
+    """Options of apt for lists of its own, which are of this suite; `kinds` are deb and deb-src."""
     apt = into / "apt"
     for part in ("lists/partial", "cache/archives/partial", "etc"):
         (apt / part).mkdir(parents=True, exist_ok=True)
     keys = "/usr/share/keyrings/debian-archive-keyring.gpg"
-    (apt / "etc" / "sources.list").write_text(
-        f"deb-src [signed-by={keys}] {apt_site()} {SUITES[version]} main\n"
-    )
+    lines = [f"{kind} [signed-by={keys}] {apt_site()} {suite} main\n" for kind in kinds]
+    (apt / "etc" / "sources.list").write_text("".join(lines))
     options = [
         f"-oDir::Etc::sourcelist={apt}/etc/sources.list",
         "-oDir::Etc::sourceparts=-",
@@ -102,6 +96,17 @@ def source_of(version: str) -> Path:
         "-oAPT::Sandbox::User=root",
     ]
     run("apt-get", *options, "-q", "update")
+    return options
+
+
+def source_of(version: str) -> Path:
+    """Debian's sources of CPython, unpacked."""
+    package = f"python{version}"
+    into = CACHE / "source" / package
+    folder = into / "unpacked"
+    if (folder / "configure").exists():
+        return folder
+    options = apt_lists(into, SUITES[version], "deb-src")
     # Unpacked by hand: dpkg-source would want the tools of the package's build.
     run("apt-get", *options, "-q", "source", "--download-only", package, cwd=into)
     (archive,) = into.glob(f"{package}_*.orig.tar.xz")

@@ -4,9 +4,10 @@
     python tools/other_systems.py macos        # one of them
 
 The compiler is PyPI's `ziglang`, which is clang with headers and libraries of many systems. Every file of the core is
-compiled with warnings as errors, for the processor's plainest level, and all are linked into one module, which nobody
-runs: what this finds is code that only Linux with glibc and libstdc++ understands. The headers of Python are this
-interpreter's. A run that passes writes its row of docs/platforms.md, as tools/platforms.py does.
+compiled with warnings as errors, for the processor's plainest level, with the flags that CMake has for it, and all are
+linked into one module, which nobody runs: what this finds is code that only Linux with glibc and libstdc++ understands.
+The headers of Python are this interpreter's. A run that passes writes its row of docs/platforms.md, as those of
+tools/platforms.py do.
 
 Windows is not among them: `windows` can be asked for, compiles file by file, and lists what does not.
 """
@@ -14,26 +15,18 @@ Windows is not among them: `windows` can be asked for, compiles file by file, an
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shlex
 import subprocess
 import sys
-import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
 import platforms
 
-CORE = platforms.ROOT / "core"
 OBJECTS = platforms.CACHE / "other-systems"
-
-# As CMakeLists.txt has them; -O1, because the code is not run.
-COMMON = "-std=c++20 -fPIC -fvisibility=hidden -O1 -Wall -Wextra -Werror -Wno-deprecated-declarations".split()
-KERNELS = (
-    "-Dgt=gt_v1 -DGT_ISA_LEVEL=1 -fno-exceptions -fno-math-errno -fno-trapping-math -fopenmp-simd "
-    "-fcx-limited-range -Wno-pass-failed"
-).split()
-PLAINEST = ["-DGT_ISA_COPIES=GT_COPY(1)"]
 
 # Of zig: the triple, how a module of Python is linked there, and what the row says of processor and C library.
 SYSTEMS = {
@@ -43,29 +36,30 @@ SYSTEMS = {
 }
 
 
-def zig() -> list[str]:
-    if find_spec("ziglang") is None:
+def zig() -> Path:
+    spec = find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
         raise platforms.Failed("there is no ziglang. Hint: .venv/bin/python -m pip install ziglang")
-    return [sys.executable, "-m", "ziglang", "c++"]
+    return Path(spec.submodule_search_locations[0], "zig")
 
 
 def sources() -> dict[Path, list[str]]:
-    """Every file of the core, with its flags."""
-    headers = [sysconfig.get_path("include"), str(Path(nanobind_folder(), "include"))]
-    includes = [f"-I{CORE}", *(f"-isystem{folder}" for folder in headers)]
-    found = {
-        path: [*includes, *PLAINEST]
-        for part in ("", "ops", "py")
-        for path in sorted((CORE / part).glob("*.cpp"))
-    }
-    return found | {path: [f"-I{CORE}", *KERNELS] for path in sorted((CORE / "kernels").glob("*.cpp"))}
-
-
-def nanobind_folder() -> str:
-    spec = find_spec("nanobind")
-    if spec is None or not spec.submodule_search_locations:
-        raise platforms.Failed("there is no nanobind. Hint: make dev")
-    return spec.submodule_search_locations[0]
+    """Every file of the core, and of nanobind in it, with the flags that CMakeLists.txt gives it."""
+    tools = Path(sys.executable).parent
+    folder = OBJECTS / "commands"
+    platforms.run(
+        tools / "cmake", "-S", platforms.ROOT, "-B", folder, "-G", "Ninja", "--log-level=WARNING",
+        f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}", f"-DCMAKE_CXX_COMPILER={zig()};c++",
+        "-DCMAKE_CXX_COMPILER_LAUNCHER=", f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=Release",
+        "-DGRADTAPE_ISA_LEVELS=1", "-DGRADTAPE_WERROR=ON", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+    )  # fmt: skip
+    found = {}
+    for entry in json.loads((folder / "compile_commands.json").read_text()):
+        words = shlex.split(entry["command"])  # zig c++ FLAGS -o OBJECT -c FILE
+        # -m...: nanobind's, for this machine's processor.
+        flags = [word for word in words[2 : words.index("-o")] if not word.startswith("-m")]
+        found[Path(entry["file"])] = flags
+    return found
 
 
 def compile_all(system: str) -> tuple[list[Path], list[str]]:
@@ -76,8 +70,8 @@ def compile_all(system: str) -> tuple[list[Path], list[str]]:
 
     def one(item: tuple[Path, list[str]]) -> tuple[Path, str]:
         path, flags = item
-        made = folder / "_".join(path.relative_to(CORE).with_suffix(".o").parts)
-        command = [*zig(), "-target", triple, *COMMON, *flags, "-c", path, "-o", made]
+        made = folder / f"{path.parent.name}_{path.stem}.o"
+        command = [zig(), "c++", "-target", triple, *flags, "-O1", "-c", path, "-o", made]  # it is not run
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         return made, f"{path.name}: {done.stderr.strip()}" if done.returncode else ""
 
@@ -99,14 +93,9 @@ def compiled(system: str) -> None:
         raise platforms.Failed(
             f"{len(refused)} of {len(refused) + len(objects)} files do not compile:\n{said}"
         )
-    nanobind = objects[0].parent / "nanobind.o"
-    combined = Path(nanobind_folder(), "src", "nb_combined.cpp")
-    robin = Path(nanobind_folder(), "ext", "robin_map", "include")
-    quiet = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-O1", f"-I{robin}", "-DNB_COMPACT_ASSERTIONS"]
-    headers = [f"-isystem{sysconfig.get_path('include')}", f"-I{Path(nanobind_folder(), 'include')}"]
-    platforms.run(*zig(), "-target", triple, *quiet, *headers, "-c", combined, "-o", nanobind)
-    platforms.run(*zig(), "-target", triple, *how, *objects, nanobind, "-o", nanobind.parent / "_core.so")
-    version = platforms.output(*zig(), "--version").splitlines()[0]
+    module = OBJECTS / system / "_core.so"
+    platforms.run(zig(), "c++", "-target", triple, *how, *objects, "-o", module)
+    version = platforms.output(zig(), "c++", "--version").splitlines()[0]
     row = platforms.make_row(
         platforms.HERE, f"{system}, compiled", processor, platforms.compiler_name(version), Path(sys.executable),
         "compiled and linked, not run",

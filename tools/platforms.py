@@ -5,7 +5,7 @@
     make pythons    CPython 3.11 to 3.15: the host's, and those of Debian's trixie and sid, in chroots
 
 Each run that passes writes its row into docs/platforms.json, and docs/platforms.md is made of that (`--page`); so do
-runs of `make free-threaded` and `make systems`. A run works on a copy of the tracked files in
+runs of `make free-threaded`, `make musl` and `make systems`. A run works on a copy of the tracked files in
 ~/.cache/gradtape-platforms: neither `.venv` nor the working tree is touched. What it needs from Debian (compilers,
 debootstrap, qemu-user-static), it names where it is missing.
 """
@@ -157,8 +157,9 @@ def build(machine: Machine, source: Path, python: Path, compiler: str, *settings
     )  # fmt: skip
     # What ccache knows of another copy of the sources serves this one; one run shows all that does not compile.
     machine.run(
-        tools / "ninja", "-k", "0", "-C", folder, env={"CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1"}
-    )
+        tools / "ninja", "-k", "0", "-j", str(os.cpu_count()), "-C", folder,
+        env={"CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1"},
+    )  # fmt: skip
     for core in machine.path(source / "gradtape").glob("_core.*.so"):
         core.unlink()
     for core in machine.path(folder).glob("_core.*.so"):

@@ -7,6 +7,7 @@
 #if GT_ISA_LEVEL == 4 && defined(__GNUC__)
 #include <immintrin.h>
 
+#include "bfloat_pairs.h"
 #include "conv_vector.h"
 
 #define GT_BFLOAT __attribute__((target("avx512bf16")))
@@ -23,7 +24,7 @@ GT_BFLOAT_INLINE __mmask16 first_lanes(int64_t n) {
   return n >= kLane ? __mmask16(~0) : n > 0 ? __mmask16((1u << n) - 1) : __mmask16(0);
 }
 GT_BFLOAT_INLINE __m512 multiply(__m512 sum, int x, Units y) {
-  return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_set1_epi32(x), (__m512bh)y);
+  return add_pairs(sum, _mm512_set1_epi32(x), (__m512i)y);
 }
 template <int M, int N> GT_BFLOAT void conv_tile(const ConvTile& t) {
   __m512 sum[M][N];

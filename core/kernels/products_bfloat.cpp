@@ -6,6 +6,7 @@
 
 #if GT_ISA_LEVEL == 4 && defined(__GNUC__)
 #define GT_TILE_TARGET __attribute__((target("avx512bf16")))
+#include "bfloat_pairs.h"
 #include "product_tiles.h"
 
 namespace gt {
@@ -30,7 +31,7 @@ struct Bfloat : FloatSums {
                    (__builtin_convertvector((Narrow)odd, Wide) << 16));
   }
   GT_TILE_INLINE static __m512 multiply(__m512 sum, Units x, Units y) {
-    return _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)y);
+    return add_pairs(sum, (__m512i)x, (__m512i)y);
   }
   GT_TILE_INLINE static void store_narrow(char* to, __mmask16 here, __m512 x) {
     _mm256_mask_storeu_epi16(to, here, (__m256i)_mm512_cvtneps_pbh(x));
