@@ -10,6 +10,7 @@ import random as python_random
 import signal
 import sys
 import types
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -121,6 +122,26 @@ def seeded(request, global_settings_are_restored):
     if keras := sys.modules.get("keras"):
         # As after the import: names of layers count from the start, and default seeds come from Python's random numbers.
         keras.utils.clear_session(free_memory=False)
+
+
+def _skipped_without_h5py():
+    """Keras saves models with h5py, which has no wheel for 3.13t: where it is not installed, such tests are skipped."""
+    try:
+        return (yield)
+    except ImportError as e:
+        if "h5py" in str(e) and find_spec("h5py") is None:
+            pytest.skip("h5py is not installed")
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup():
+    return (yield from _skipped_without_h5py())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    return (yield from _skipped_without_h5py())
 
 
 @pytest.fixture

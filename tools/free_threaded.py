@@ -28,17 +28,19 @@ SUITES = {"3.13": "trixie", "3.14": "sid"}  # of Debian, which packages neither 
 
 # numpy and the others come as wheels for the free-threaded ABI.
 PACKAGES = """
-numpy scipy scipy-openblas32 pytest pytest-xdist hypothesis pillow nanobind scikit-build-core cmake ninja
+numpy scipy scipy-openblas32 pytest pytest-xdist hypothesis pillow matplotlib attrs tqdm nanobind scikit-build-core cmake
+ninja absl-py rich namex optree ml-dtypes packaging
 """.split()
+# Keras is installed without what it names: h5py, which it saves models with, has no wheel for 3.13t.
+ALONE = ["keras>=3.15,<3.17"]
 
 # The tests in which threads meet come first.
 THREADS = "tests/reliability/test_threads.py tests/reliability/test_free_threads.py".split()
 
 # What is not run here, and why. (The pages and tools are the same with every interpreter, which has tried them.)
 ASIDE = {
-    "keras": "it needs Keras, whose h5py has no wheel for this ABI",
-    "xla": "it needs JAX, which this environment has not",
-    "test_examples.py": "they need Keras or matplotlib, and train for minutes",
+    "xla": "JAX has wheels, but this environment has not: its tests take half an hour",
+    "test_examples.py": "they train for minutes",
     "test_package.py": "the checkout's own rules",
 }
 
@@ -149,12 +151,13 @@ def interpreter(target: Target) -> Path:
 def environment(version: str) -> Path:
     """An environment with what the tests need; the interpreter under a sanitizer uses it, too."""
     home = CACHE / f"env-{version}t"
-    done = home / ".done"
-    if not done.exists() or done.read_text() != " ".join(PACKAGES):
+    done, wanted = home / ".done", " ".join(PACKAGES + ALONE)
+    if not done.exists() or done.read_text() != wanted:
         run(interpreter(Target(version)), "-m", "venv", home)
         # Wheels only: a package that has none would be built, with tools that may not be here.
         run(home / "bin" / "python", "-m", "pip", "install", "-q", "--only-binary=:all:", *PACKAGES)
-        done.write_text(" ".join(PACKAGES))
+        run(home / "bin" / "python", "-m", "pip", "install", "-q", "--no-deps", *ALONE)
+        done.write_text(wanted)
     return home
 
 

@@ -90,7 +90,9 @@ def run(interpreter: Path, name: str, seconds: float, *arguments: str | Path) ->
     report.unlink(missing_ok=True)
     command = [
         interpreter, "-m", "pytest", "-q", "-p", "keras_gradtape.pytest_plugin", "-p", "no:cacheprovider",
-        "-o", "addopts=", "--noconftest", "--tb=short", f"--junitxml={report}", *arguments,
+        "-o", "addopts=", "--noconftest", "--tb=short", f"--junitxml={report}",
+        f"--rootdir={ROOT.anchor}",  # names in the report are of whole paths, wherever Keras is
+        *arguments,
     ]  # fmt: skip
     environment = dict(
         os.environ,

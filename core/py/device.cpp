@@ -82,7 +82,7 @@ PyObject* device_arrays(PyObject*, PyObject* list) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (!PyList_Check(list) && !PyTuple_Check(list)) fail(Code::Type, "device_arrays: expected a list");
     Ref<> items(checked(fixed_items(list, "")));
-    AllSettled(items.get()).let_go();
+    AllSettled(items.get(), nullptr, AllSettled::Values::Anywhere).let_go();
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
     Ref<> out(checked(PyList_New(n)));
     for (Py_ssize_t i = 0; i < n; ++i) {
@@ -115,7 +115,7 @@ PyObject** items_of(PyObject* list) { return reinterpret_cast<PyListObject*>(lis
 void set_values(PyObject* variables, PyObject* const* arrays) {
   const Py_ssize_t count = PyTuple_GET_SIZE(variables);
   std::vector<Tensor> values;
-  AllSettled alone(variables);
+  AllSettled alone(variables, nullptr, AllSettled::Values::Anywhere);
   values.reserve(size_t(count));
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* v = PyTuple_GET_ITEM(variables, i);

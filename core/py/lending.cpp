@@ -45,7 +45,7 @@ void wait_for(VariableObject* v) {
 }
 
 #ifdef Py_GIL_DISABLED
-AllSettled::AllSettled(PyObject* sequence, PyObject* more) {
+AllSettled::AllSettled(PyObject* sequence, PyObject* more, Values values) {
   for (PyObject* some : {sequence, more})
     for (Py_ssize_t i = 0; some && i < PySequence_Fast_GET_SIZE(some); ++i)
       if (PyObject* o = PySequence_Fast_GET_ITEM(some, i); !is_tensor(o) && is_variable(o))
@@ -60,7 +60,7 @@ AllSettled::AllSettled(PyObject* sequence, PyObject* more) {
       Tensor& t = v->value;
       if (v->lent) {
         waits = v;
-      } else if (!t.data && t.buffer && !is_held(t.dtype)) {
+      } else if (values == Values::OnHost && !t.data && t.buffer && !is_held(t.dtype)) {
         if (t.buffer->data)
           t.data = t.buffer->data;
         else
@@ -86,7 +86,7 @@ void AllSettled::let_go() {
   all_.clear();
 }
 #else
-AllSettled::AllSettled(PyObject* sequence, PyObject* more) {
+AllSettled::AllSettled(PyObject* sequence, PyObject* more, Values) {
   for (PyObject* some : {sequence, more}) {
     if (!some) continue;
     auto size = [&] { return PySequence_Fast_GET_SIZE(some); };

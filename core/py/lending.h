@@ -33,10 +33,13 @@ class Settled {
 inline Tensor value_of(VariableObject* v) { return Settled(v).value(); }
 
 // The same for all variables among some objects: none is lent, and while this exists no other thread reads or
-// changes them. Their elements can be read. Locks are taken in the order of addresses.
+// changes them. Their elements can be read on the host, unless their values may stay where they are. Locks
+// are taken in the order of addresses.
 class AllSettled {
  public:
-  explicit AllSettled(PyObject* sequence, PyObject* more = nullptr);  // lists or tuples that nobody changes
+  enum class Values { OnHost, Anywhere };
+  explicit AllSettled(PyObject* sequence,  // lists or tuples that nobody changes
+                      PyObject* more = nullptr, Values values = Values::OnHost);
   ~AllSettled() { let_go(); }
   AllSettled(const AllSettled&) = delete;
   void let_go();  // before its destructor does

@@ -1,6 +1,7 @@
 """Every function and method of the core with wrong arguments raises exceptions and does not crash."""
 
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -174,8 +175,12 @@ def test_lists_that_change_while_they_are_read():
     assert tf.stack(items).shape == [3, 2]
     axes: list = []
     axes += [Shrinks(axes), 0]
-    with pytest.raises((tf.errors.InvalidArgumentError, ValueError, TypeError, IndexError)):
-        tf.transpose(tf.ones([2, 3]), axes)
+    if "free-threading" in sys.version:  # lists are read as a copy, which stays as it is
+        assert tf.transpose(tf.ones([2, 3]), axes).shape == [3, 2]
+    else:
+        with pytest.raises((tf.errors.InvalidArgumentError, ValueError, TypeError, IndexError)):
+            tf.transpose(tf.ones([2, 3]), axes)
+    assert axes == []
     with pytest.raises((tf.errors.InvalidArgumentError, ValueError, TypeError)):
         _core.apply(tf.exp, iter([tf.ones([2])]), ())
 

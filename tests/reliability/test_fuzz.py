@@ -39,7 +39,7 @@ def test_sample(kind, seed, cases):
 def test_crashes_and_indecent_exceptions_are_seen(tmp_path):
     """Calls that break something, in various ways, are reported by name; mere mistakes of the caller are not."""
     shutil.copytree(_ROOT / "tools/fuzz", tmp_path / "tools/fuzz")
-    for name in ("gradtape", "tests"):
+    for name in ("gradtape", "gradtape_imports", "keras_gradtape", "tests"):
         (tmp_path / name).symlink_to(_ROOT / name)
     with open(tmp_path / "tools/fuzz/hostile.py", "a") as hostile:
         hostile.write(

@@ -229,7 +229,8 @@ def test_cycles_and_depth(stored):
     again = tf.saved_model.load(stored)
     assert again.x[0] is again
     text = json.dumps(description_of(stored)).encode()
-    for depth in (400, 100_000):
+    # The first is too deep for our reader, not for json. Since 3.12 comprehensions are no calls: it reads deeper.
+    for depth in (400 if sys.version_info < (3, 12) else 600, 100_000):
         write_signed(stored, text.replace(b'{"list": [{"object": 0}]}', nested(depth)))
         with pytest.raises(E.DataLossError, match="nested too deeply|RecursionError"):
             tf.saved_model.load(stored)
@@ -647,8 +648,8 @@ assert not os.path.exists(marker) and not os.path.exists("../../outside")
 
 
 def test_models_of_keras(tmp_path, marker):
-    if importlib.util.find_spec("keras") is None:
-        pytest.skip("Keras is not installed")
+    if importlib.util.find_spec("keras") is None or importlib.util.find_spec("h5py") is None:
+        pytest.skip("Keras or h5py, which it saves with, is not installed")
     (tmp_path / "a/b").mkdir(parents=True)
     done = subprocess.run(
         [sys.executable, "-c", KERAS, str(tmp_path / "a/b"), str(marker)], capture_output=True, text=True

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape import _core
 from tests.reliability.programs import PROGRAMS, hashed, numbers
 
 _THREADS = 8
@@ -35,6 +36,12 @@ def at_once(work, threads=_THREADS):
     if errors:
         raise errors[0]
     return results
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_compiled():
+    """After tests that compile many passes for nothing, a pass would have to be seen more often than here."""
+    _core.clear_compiled()
 
 
 def settled(program):

@@ -78,6 +78,8 @@ class Progress:
         except Exception:
             global _shown
             self._due = float("inf")
+            if self._bar is not None:
+                _abandon(self._bar)
             self._bar = None
             if _shown is self:
                 _shown = None
@@ -117,5 +119,21 @@ def _kind_of_bar() -> Any:
         from tqdm.notebook import tqdm
     else:
         from tqdm import tqdm
-    # tqdm's monitor thread, which updates idle bars, would interfere with forking.
-    return type("Bar", (tqdm,), {"monitor_interval": 0})
+
+    class Bar(tqdm):
+        monitor_interval = 0  # tqdm's monitor thread, which updates idle bars, would interfere with forking
+
+        def __init__(self, **options: Any) -> None:
+            try:
+                super().__init__(**options)
+            except Exception:
+                _abandon(self)
+                raise
+
+    return Bar
+
+
+def _abandon(bar: Any) -> None:
+    """Has tqdm forget a bar that cannot be drawn; it would draw later ones in the line below."""
+    with contextlib.suppress(Exception):
+        bar.close()
