@@ -121,7 +121,7 @@ template <int N> GT_RARE Doubles<N> hypot_anywhere(Doubles<N> x, Doubles<N> y) {
 }
 template <int N> GT_INLINE Doubles<N> hypot(Doubles<N> x, Doubles<N> y) {
   const Doubles<N> square = sum_of_squares(x, y);
-  if (any(beyond(square, 0x1p1000) | (square < 0x1p-800))) [[unlikely]]
+  if (any_outside(square, 0x1p-800, 0x1p1000)) [[unlikely]]
     return hypot_anywhere(x, y);
   return root_of_normal(square);
 }

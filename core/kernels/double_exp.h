@@ -53,7 +53,7 @@ template <int N> GT_RARE Doubles<N> exp_anywhere(Doubles<N> x) {
   return e * f.first * f.second;
 }
 template <int N> GT_INLINE Doubles<N> exp(Doubles<N> x) {
-  if (any(beyond(x, kExpNear))) [[unlikely]]
+  if (any_beyond(x, kExpNear)) [[unlikely]]
     return exp_anywhere(x);
   Doubles<N> shifted;
   const Doubles<N> e = exp_small(exp_remainder(x, shifted));
@@ -87,7 +87,7 @@ template <int N> GT_RARE Doubles<N> expm1_anywhere(Doubles<N> x) {
   return fused(p, f.first, f.first - inverse) * f.second;
 }
 template <int N> GT_INLINE Doubles<N> expm1(Doubles<N> x) {
-  if (any(beyond(x, kExpNear))) [[unlikely]]
+  if (any_beyond(x, kExpNear)) [[unlikely]]
     return of_bits(bits_of(expm1_anywhere(x)) | sign_bit(x));
   Doubles<N> shifted;
   const Doubles<N> p = expm1_small(late_remainder(x, shifted)), power = power_of_two(shifted);
@@ -117,7 +117,7 @@ template <int N> GT_RARE Doubles<N> sinh_anywhere(Doubles<N> x) {
   return with_sign_of(x, pick(y < 0x1p-28, y, out));
 }
 template <int N> GT_INLINE Doubles<N> sinh(Doubles<N> x) {
-  if (any(beyond(x, kExpNear))) [[unlikely]]
+  if (any_beyond(x, kExpNear)) [[unlikely]]
     return sinh_anywhere(x);
   Doubles<N> shifted;
   const Hyperbolic<N> h = hyperbolic_parts(late_remainder(size_of(x), shifted));
@@ -136,7 +136,7 @@ template <int N> GT_RARE Doubles<N> cosh_anywhere(Doubles<N> x) {
   return 4 * (h + 0.015625 / h);
 }
 template <int N> GT_INLINE Doubles<N> cosh(Doubles<N> x) {
-  if (any(beyond(x, kExpNear))) [[unlikely]]
+  if (any_beyond(x, kExpNear)) [[unlikely]]
     return cosh_anywhere(x);
   Doubles<N> shifted;
   const Doubles<N> e = exp_small(exp_remainder(size_of(x), shifted));

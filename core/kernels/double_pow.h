@@ -56,7 +56,7 @@ template <int N> GT_INLINE Doubles<N> short_pow(Doubles<N> x, Doubles<N> y) {
   const Bits<N> off = log_bits(x);
   const Pair<N> log = log_pair(whole_less(off >> 52, 1023), mantissa_of(off));
   const Pair<N> product = two_product(y, log.hi);
-  if (any(not_normal(x) | beyond(product.hi, kExpNear))) [[unlikely]]
+  if (any_not_normal(x) | any_beyond(product.hi, kExpNear)) [[unlikely]]
     return pow_anywhere(x, y);
   Doubles<N> shifted;
   const Doubles<N> r = exp_remainder(product.hi, shifted) + fused(y, log.lo, product.lo);

@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "conv_vector.h"
 #include "loops.h"
@@ -45,6 +46,9 @@ GT_INLINE bool any(bool c) { return c; }
 // min and max with a bound; a NaN in x stays.
 template <Number T> GT_INLINE T at_most(T x, std::type_identity_t<T> bound) { return bound < x ? bound : x; }
 template <Number T> GT_INLINE T at_least(T x, std::type_identity_t<T> bound) { return bound > x ? bound : x; }
+
+// The same; a NaN in x becomes the bound.
+template <Number T> GT_INLINE T at_most_number(T x, std::type_identity_t<T> bound) { return x < bound ? x : bound; }
 
 template <Number T> GT_INLINE BitsIn<T> bits_of(T x) { return std::bit_cast<BitsIn<T>>(x); }
 template <std::unsigned_integral T> GT_INLINE SignedIn<T> signed_of(T x) { return SignedIn<T>(x); }
@@ -88,6 +92,9 @@ GT_INLINE F nearest(F x) { return GT_PS(roundscale, x, _MM_FROUND_TO_NEAREST_INT
 GT_INLINE D nearest(D x) { return GT_PD(roundscale, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 GT_INLINE bool any(Register<int32_t> c) { return _mm512_movepi32_mask(__m512i(c)) != 0; }
 GT_INLINE bool any(Register<int64_t> c) { return _mm512_movepi64_mask(__m512i(c)) != 0; }
+GT_INLINE bool any_above(Register<int64_t> x, int64_t y) {
+  return _mm512_cmpgt_epi64_mask(__m512i(x), _mm512_set1_epi64(y)) != 0;
+}
 #else
 #if GT_ISA_LEVEL == 3
 #define GT_PS(name, ...) _mm256_##name##_ps(__VA_ARGS__)
@@ -135,6 +142,10 @@ template <class R> GT_INLINE bool any(R c) {
   for (int j = 0; j < int(sizeof c / sizeof c[0]); ++j) all |= c[j];
   return all != 0;
 }
+#endif
+
+#if GT_ISA_LEVEL != 4  // which would make a register of the comparison first
+GT_INLINE bool any_above(Register<int64_t> x, int64_t y) { return any(Register<int64_t>(x > y)); }
 #endif
 
 }  // namespace instruction
@@ -198,6 +209,7 @@ GT_ON_REGISTERS(RealIn<T>, pick(Several<T, N> c, OrNumber<RealIn<T>, N> x, OrNum
                 c.at[k] ? x.at[k] : y.at[k])
 GT_ON_REGISTERS(T, at_most(Several<T, N> x, OrNumber<T, N> bound), instruction::smaller(bound.at[k], x.at[k]))
 GT_ON_REGISTERS(T, at_least(Several<T, N> x, OrNumber<T, N> bound), instruction::larger(bound.at[k], x.at[k]))
+GT_ON_REGISTERS(T, at_most_number(Several<T, N> x, OrNumber<T, N> bound), instruction::smaller(x.at[k], bound.at[k]))
 GT_ON_REGISTERS(T, square_root(Several<T, N> x), instruction::root(x.at[k]))
 GT_ON_REGISTERS(T, nearest_whole(Several<T, N> x), instruction::nearest(x.at[k]))
 GT_ON_REGISTERS(T, fused(Several<T, N> a, OrNumber<T, N> b, OrNumber<T, N> c),
@@ -208,6 +220,13 @@ template <class T, int N> GT_INLINE auto nan_if(Several<T, N> c, Several<RealIn<
 }
 template <class T, int N> GT_INLINE bool any(Several<T, N> c) {
   return instruction::any(N == 1 ? c.at[0] : Register<T>(c.at[0] | c.at[N - 1]));
+}
+
+template <int N> GT_INLINE bool any_above(Several<int64_t, N> x, int64_t y) {
+  if constexpr (N == 1)
+    return instruction::any_above(x.at[0], y);
+  else
+    return any(x > y);
 }
 
 GT_INLINE Floats to_float(Ints x) { return Floats(__builtin_convertvector(x.at[0], Register<float>)); }
@@ -298,12 +317,14 @@ template <OfFloat X> GT_INLINE X rounded_once(X a, X b, X c) {
   return GT_HAS_FMA ? fused(a, b, c) : narrowed(widened(a) * widened(b) + widened(c));
 }
 
-// c0 + c1 x + c2 x^2 + ...: by Horner's rule, and (`polynomial`) with even and odd powers as two independent
-// chains of half the length.
+// c0 + c1 x + c2 x^2 + ...: by Horner's rule, and (`polynomial`) as shorter chains that do not wait for each
+// other: of even and odd powers, or without FMA, where a step takes twice the time, of pairs, pairs of pairs and
+// so on (Estrin, "Organization of computer systems", 1960).
 template <class X, class C> GT_INLINE X horner(X, C c) { return c; }
 template <class X, class C, class... More> GT_INLINE X horner(X x, C c, More... more) {
   return fused(horner(x, more...), x, c);
 }
+#if GT_HAS_FMA
 template <class X, class C> GT_INLINE X every_second(X, C c) { return c; }
 template <class X, class C> GT_INLINE X every_second(X, C c, C) { return c; }
 template <class X, class C, class... More> GT_INLINE X every_second(X square, C c, C, More... more) {
@@ -313,5 +334,21 @@ template <class X, class C, class... More> GT_INLINE X polynomial(X x, C c, More
   const X square = x * x;
   return fused(every_second(square, more...), x, every_second(square, c, more...));
 }
+#else
+template <class X, int... k> GT_INLINE X by_pairs(X x, const X* c, std::integer_sequence<int, k...>) {
+  constexpr int n = sizeof...(k), half = (n + 1) / 2;
+  if constexpr (n == 1) {
+    return c[0];
+  } else {
+    const X next[] = {(2 * k + 1 < n ? fused(c[2 * k + 1 < n ? 2 * k + 1 : 0], x, c[2 * k < n ? 2 * k : 0])
+                                     : c[2 * k < n ? 2 * k : 0])...};
+    return by_pairs(x * x, next, std::make_integer_sequence<int, half>{});
+  }
+}
+template <class X, class... C> GT_INLINE X polynomial(X x, C... c) {
+  const X all[] = {X(c)...};
+  return by_pairs(x, all, std::make_integer_sequence<int, int(sizeof...(c))>{});
+}
+#endif
 
 }  // namespace gt::math
