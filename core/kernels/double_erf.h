@@ -39,12 +39,16 @@ template <bool beside_erf, int N> GT_INLINE Doubles<N> erf_step(Doubles<N> x0, D
   return fused(first, fused(a, p, z * fused(z, r, q)), first);
 }
 
-template <int N> GT_INLINE Doubles<N> erf(Doubles<N> x) {
-  const Doubles<N> y = size_of(x);
-  Bits<N> row;
-  const Doubles<N> x0 = erf_point(y, row);
-  const Known<Doubles<N>> known = look_up(gradtape_double_erf, row);
+// One register after the other: two at once take half as long again.
+GT_INLINE Doubles<1> erf(Doubles<1> x) {
+  const Doubles<1> y = size_of(x);
+  Bits<1> row;
+  const Doubles<1> x0 = erf_point(y, row);
+  const Known<Doubles<1>> known = look_up(gradtape_double_erf, row);
   return with_sign_of(x, known.value + erf_step<true>(x0, known.slope, at_most(y, kErfNear) - x0));
+}
+GT_INLINE Doubles<2> erf(Doubles<2> x) {
+  return one_by_one<2>([](auto y) __attribute__((always_inline)) { return erf(y); }, x);
 }
 
 // exp(-(y^2 + less)) w, with the square as a pair.
@@ -56,12 +60,15 @@ template <int N> GT_INLINE Doubles<N> exp_of_square(Doubles<N> y, Doubles<N> les
   return fused(p, w, w) * f.first * f.second;
 }
 // erfc(x) for |x| = y + rest <= 6.
-template <int N> GT_INLINE Doubles<N> erfc_near(Doubles<N> x, Doubles<N> y, Doubles<N> rest) {
-  Bits<N> row;
-  const Doubles<N> x0 = erf_point(y, row);
-  const Known<Doubles<N>> known = look_up(gradtape_double_erfc, row);
-  const Doubles<N> tail = known.value - erf_step<false>(x0, known.slope, (y - x0) + rest);
+GT_INLINE Doubles<1> erfc_near(Doubles<1> x, Doubles<1> y, Doubles<1> rest) {
+  Bits<1> row;
+  const Doubles<1> x0 = erf_point(y, row);
+  const Known<Doubles<1>> known = look_up(gradtape_double_erfc, row);
+  const Doubles<1> tail = known.value - erf_step<false>(x0, known.slope, (y - x0) + rest);
   return pick(x < 0, 2 - tail, tail);
+}
+GT_INLINE Doubles<2> erfc_near(Doubles<2> x, Doubles<2> y, Doubles<2> rest) {
+  return one_by_one<2>([](auto... z) __attribute__((always_inline)) { return erfc_near(z...); }, x, y, rest);
 }
 template <int N> GT_RARE Doubles<N> erfc_anywhere(Doubles<N> x, Doubles<N> y, Doubles<N> rest) {
   const Doubles<N> near = erfc_near(x, pick(y < kErfNear, y, kErfNear), pick(y < kErfNear, rest, 0.0));
