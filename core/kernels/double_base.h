@@ -14,19 +14,6 @@ namespace gt::math {
 
 constexpr double kInfinity = __builtin_inf(), kNan = __builtin_nan("");
 
-// A slow path: not inlined, so that it takes no registers from the fast one.
-#define GT_RARE [[gnu::noinline, gnu::cold]] inline
-
-// Whether any |x| > y, or is NaN: bits of positive numbers compare as the numbers do.
-template <int N> GT_INLINE bool any_beyond(Doubles<N> x, double y) {
-  return any_above(signed_of(bits_of(size_of(x))), int64_t(bits_of(y)));
-}
-// Whether any x is not in [least, most), for positive bounds: a single comparison, of the bits as signed
-// integers.
-template <int N> GT_INLINE bool any_outside(Doubles<N> x, double least, double most) {
-  const uint64_t from = bits_of(least) + kSignBit<double>;
-  return any_above(signed_of(bits_of(x) - from), int64_t(bits_of(most) - from) - 1);
-}
 template <int N> GT_INLINE bool any_not_normal(Doubles<N> x) { return any_outside(x, 0x1p-1022, kInfinity); }
 
 template <int N> GT_INLINE Mask<N> is_whole(Doubles<N> x) { return nearest_whole(x) == x; }

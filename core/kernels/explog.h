@@ -70,6 +70,8 @@ template <OfFloat X> GT_INLINE X log_reduced(X f, X e, X rest = 0) {
 }
 // `out`, or the logarithm of 0, of negative numbers, infinity and NaN.
 template <OfFloat X> GT_INLINE X log_edges(X x, X out) {
+  if (!any_outside(x, 0x1p-126f, __builtin_inff())) [[likely]]
+    return out;
   const X above = pick(x < __builtin_inff(), out, x);
   return nan_if(x < 0, pick(x == 0, X(-__builtin_inff()), above));
 }
@@ -106,8 +108,8 @@ template <OfFloat X> GT_INLINE X log1p(X x) {
 // log(1 + x) for x in [0, 1]: twice the inverse hyperbolic tangent of x / (2 + x).
 template <OfFloat X> GT_INLINE X log1p_unit(X x) {
   const X s = x / (2 + x), q = s * s;
-  const X p = horner(q, 2.0f / 3, 2.0f / 5, 2.0f / 7, 2.0f / 9, 2.0f / 11, 2.0f / 13, 2.0f / 15);
-  return fused(s * q, p, 2 * s);
+  const X p = horner(q, 6.666641831e-01f, 4.002152681e-01f, 2.800180614e-01f, 2.801198363e-01f);
+  return fused(s * q, p, s + s);
 }
 
 }  // namespace gt::math

@@ -28,6 +28,10 @@
 
 namespace gt::math {
 
+// A slow path: not inlined, so that it takes no registers from the fast one.
+#define GT_RARE [[gnu::noinline, gnu::cold]] inline
+
+
 // Types of the size of T.
 template <class T> using BitsIn = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 template <class T> using SignedIn = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
@@ -43,6 +47,7 @@ GT_INLINE double pick(bool c, double x, double y) { return c ? x : y; }
 // NaN or x.
 GT_INLINE float nan_if(bool c, float x) { return c ? __builtin_nanf("") : x; }
 GT_INLINE bool any(bool c) { return c; }
+template <std::signed_integral T> GT_INLINE bool any_above(T x, T y) { return x > y; }
 // min and max with a bound; a NaN in x stays.
 template <Number T> GT_INLINE T at_most(T x, std::type_identity_t<T> bound) { return bound < x ? bound : x; }
 template <Number T> GT_INLINE T at_least(T x, std::type_identity_t<T> bound) { return bound > x ? bound : x; }
@@ -92,6 +97,10 @@ GT_INLINE F nearest(F x) { return GT_PS(roundscale, x, _MM_FROUND_TO_NEAREST_INT
 GT_INLINE D nearest(D x) { return GT_PD(roundscale, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 GT_INLINE bool any(Register<int32_t> c) { return _mm512_movepi32_mask(__m512i(c)) != 0; }
 GT_INLINE bool any(Register<int64_t> c) { return _mm512_movepi64_mask(__m512i(c)) != 0; }
+// (Of a comparison the compiler would make a register first.)
+GT_INLINE bool any_above(Register<int32_t> x, int32_t y) {
+  return _mm512_cmpgt_epi32_mask(__m512i(x), _mm512_set1_epi32(y)) != 0;
+}
 GT_INLINE bool any_above(Register<int64_t> x, int64_t y) {
   return _mm512_cmpgt_epi64_mask(__m512i(x), _mm512_set1_epi64(y)) != 0;
 }
@@ -144,8 +153,8 @@ template <class R> GT_INLINE bool any(R c) {
 }
 #endif
 
-#if GT_ISA_LEVEL != 4  // which would make a register of the comparison first
-GT_INLINE bool any_above(Register<int64_t> x, int64_t y) { return any(Register<int64_t>(x > y)); }
+#if GT_ISA_LEVEL != 4
+template <class R> GT_INLINE bool any_above(R x, decltype(x[0] + 0) y) { return any(R(x > y)); }
 #endif
 
 }  // namespace instruction
@@ -222,7 +231,7 @@ template <class T, int N> GT_INLINE bool any(Several<T, N> c) {
   return instruction::any(N == 1 ? c.at[0] : Register<T>(c.at[0] | c.at[N - 1]));
 }
 
-template <int N> GT_INLINE bool any_above(Several<int64_t, N> x, int64_t y) {
+template <class T, int N> GT_INLINE bool any_above(Several<T, N> x, T y) {
   if constexpr (N == 1)
     return instruction::any_above(x.at[0], y);
   else
@@ -303,6 +312,17 @@ template <class X> GT_INLINE X with_sign_of(X x, X size) { return of_bits(bits_o
 // -x where the lowest bit is set.
 template <class X> GT_INLINE X negated_if(X x, BitsOf<X> odd) {
   return of_bits(bits_of(x) ^ (odd << (8 * int(sizeof(NumberIn<X>)) - 1)));
+}
+
+// Whether any |x| > y, or is NaN: bits of positive numbers compare as the numbers do.
+template <class X> GT_INLINE bool any_beyond(X x, NumberIn<X> y) {
+  return any_above(signed_of(bits_of(size_of(x))), signed_of(bits_of(y)));
+}
+// Whether any x is not in [least, most), for positive bounds: a single comparison, of the bits as signed
+// integers.
+template <class X> GT_INLINE bool any_outside(X x, NumberIn<X> least, NumberIn<X> most) {
+  const auto from = bits_of(least) + kSignBit<X>;
+  return any_above(signed_of(bits_of(x) - from), signed_of(bits_of(most) - from) - 1);
 }
 
 // c - a * b and a * b - c, with or without rounding the product as in `fused`.
