@@ -49,10 +49,14 @@ template <OfFloat X> GT_INLINE X exp_negative(X x) {
   return pick(x < -87, 0, p * power_of_two(to_int(k)));
 }
 
-// exp(-x^2 / 2) at full accuracy: x^2 is split into a part that is exact in float and the rest.
+// exp(-x^2 / 2) at full accuracy: with what rounding the square loses.
 template <OfFloat X> GT_INLINE X exp_half_square(X x) {
+#if GT_HAS_FMA
+  const X half = -0.5f * x, square = half * x, rest = fused(half, x, -square);
+#else
   const X head = of_bits(bits_of(x) & 0xfffff000u);  // 12 bits
   const X square = -0.5f * (head * head), rest = -0.5f * ((x - head) * (x + head));
+#endif
   X k;
   const X r = exp_remainder(at_least(square, -87), k) + rest;
   return pick(square < -87, 0, exp_small(r) * power_of_two(to_int(k)));
