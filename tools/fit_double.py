@@ -79,6 +79,12 @@ def exp():
         "expm1: the same, relative to exp(r) - 1",
         *fit(rest, range(11), *STEP, lambda r: r**2 / mpmath.expm1(r) if r else 0, 4),
     )
+    small = LOG2 / 512 * mpf("1.001")
+    show("without FMA: the first to log(2) / 512", *fit(rest, range(3), -small, small, lambda r: r**2, 1))
+    show(
+        "without FMA: the second to log(2) / 512",
+        *fit(rest, range(4), -small, small, lambda r: r**2 / mpmath.expm1(r) if r else 0, 1),
+    )
 
 
 def log():

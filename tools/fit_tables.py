@@ -52,6 +52,12 @@ def near_points(function, slope, last, parts=64):
     return [(function(y), slope(y)) for y in points]
 
 
+def powers():
+    """2^(j / 256) rounded, and the rest."""
+    values = [mpf(2) ** (mpf(j) / 256) for j in range(256)]
+    return [(value, value - mpf(float(value))) for value in values]
+
+
 def write(name, about, *tables):
     lines = [line for lines in tables for line in lines]
     (CORE / name).write_text(HEAD.format(about=about) + "\n".join(lines) + "\n")
@@ -73,7 +79,8 @@ if __name__ == "__main__":
     )
     write(
         "double_tables.cpp",
-        "What functions of double look up at i / 128: erf and erfc, each with the slope of erf",
+        "What functions of double look up: 2^(j / 256) with the rest; erf and erfc at i / 128, each with the slope of erf",
+        table("gradtape_double_exp", double_digits, "double", powers(), 2),
         table("gradtape_double_erf", double_digits, "double", near_points(mpmath.erf, bell, 6, 128), 2),
         table("gradtape_double_erfc", double_digits, "double", near_points(mpmath.erfc, bell, 6, 128), 2),
     )

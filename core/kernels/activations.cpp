@@ -15,7 +15,7 @@ template <class D> inline D normal_below(D x, D) { return math::normal_below(x);
 template <math::OfFloat X> GT_INLINE X normal_below(X x, X power) {  // power = exp(-x^2 / 2)
   const X y = math::size_of(x), t = 1 / (1 + 0.34375f * y);
   const X q = math::polynomial(t, 0.137118117f, 0.137571268f, 0.116515323f, 0.113610717f, -0.041716089f,
-                           0.194658289f, -0.275199171f, 0.145640747f, -0.028199206f);
+                               0.194658289f, -0.275199171f, 0.145640747f, -0.028199206f);
   const X tail = t * q * power;
   return math::pick(x > 0, 1 - tail, tail);
 }

@@ -34,12 +34,12 @@ template <int N> GT_INLINE Doubles<N> acos(Doubles<N> x) {
 // atan(t) for |t| <= 1/2.
 template <int N> GT_INLINE Doubles<N> small_atan(Doubles<N> t) {
   const Doubles<N> z = t * t;
-  return fused(t * z,
-               polynomial(z, -0x1.5555555555511p-2, 0x1.999999999091ep-3, -0x1.24924921376a5p-3,
-                          0x1.c71c70855444bp-4, -0x1.745cf3c4c4d89p-4, 0x1.3b112f07cd9ebp-4,
-                          -0x1.10f293d6d5d4cp-4, 0x1.dfe29907cbdfap-5, -0x1.a37bb9aa4c467p-5,
-                          0x1.56a9d67da5d73p-5, -0x1.c098a58bf84e7p-6, 0x1.4a50027ef1b34p-7),
-               t);
+  return fused(
+      t * z,
+      polynomial(z, -0x1.5555555555511p-2, 0x1.999999999091ep-3, -0x1.24924921376a5p-3, 0x1.c71c70855444bp-4,
+                 -0x1.745cf3c4c4d89p-4, 0x1.3b112f07cd9ebp-4, -0x1.10f293d6d5d4cp-4, 0x1.dfe29907cbdfap-5,
+                 -0x1.a37bb9aa4c467p-5, 0x1.56a9d67da5d73p-5, -0x1.c098a58bf84e7p-6, 0x1.4a50027ef1b34p-7),
+      t);
 }
 
 // atan(t), pi/4 + atan((t - 1) / (t + 1)) or pi/2 - atan(1 / t): one division.

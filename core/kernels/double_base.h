@@ -28,10 +28,6 @@ constexpr int kRegisters = kVectorBytes == 64 ? 1 : 2, kDoubles = kRegisters * k
 // Adding this rounds to an integer, which is then in the low bits; subtracting it again gives the integer as
 // a double. Processors before AVX-512 have no conversion between double and 64-bit integers.
 constexpr double kWhole = 0x1.8p52;
-// 2^k, a normal number, of shifted = kWhole + k.
-template <int N> GT_INLINE Doubles<N> power_of_two(Doubles<N> shifted) {
-  return of_bits((bits_of(shifted) << 52) + 0x3ff0000000000000);
-}
 
 // An unevaluated sum of two doubles: Dekker, "A floating-point technique for extending the available
 // precision", 1971.

@@ -30,9 +30,9 @@ template <int N> GT_INLINE Doubles<N> whole_less(Bits<N> n, double bias) {
 // e log(2) + log(1 + f).
 template <int N> GT_INLINE Doubles<N> log_sum(Doubles<N> e, Doubles<N> f) {
   const Doubles<N> s = f / (2 + f), z = s * s, first = fused(s, f, e * -kLog2Rest);
-  const Doubles<N> p = polynomial(z, 0x1.5555555555594p-1, 0x1.999999997f6f4p-2, 0x1.2492494241b12p-2,
-                                  0x1.c71c51cf81392p-3, 0x1.746649bd8c994p-3, 0x1.39a0b5fbbc616p-3,
-                                  0x1.2f0f1d6b58c47p-3);
+  const Doubles<N> p =
+      polynomial(z, 0x1.5555555555594p-1, 0x1.999999997f6f4p-2, 0x1.2492494241b12p-2, 0x1.c71c51cf81392p-3,
+                 0x1.746649bd8c994p-3, 0x1.39a0b5fbbc616p-3, 0x1.2f0f1d6b58c47p-3);
   return fused(e, kLog2, f - fused_from(s * z, p, first));
 }
 
@@ -54,7 +54,8 @@ template <int N> GT_INLINE Doubles<N> log(Doubles<N> x) {
 // log(u + c) + more log(2) for 2^-1000 <= u <= 2^1000 and |c| much smaller than u.
 template <int N, class... More> GT_INLINE Doubles<N> log_of_pair(Doubles<N> u, Doubles<N> c, More... more) {
   const Bits<N> off = log_bits(u);
-  return log_sum((whole_less(off >> 52, 1023) + ... + more), fused(c, inverse_power(off), mantissa_of(off) - 1));
+  return log_sum((whole_less(off >> 52, 1023) + ... + more),
+                 fused(c, inverse_power(off), mantissa_of(off) - 1));
 }
 // log(1 + x) + more log(2), u = 1 + x rounded: with 2^e near u, m - 1 = 2^-e x + (2^-e - 1), which is rounded
 // once.

@@ -33,7 +33,8 @@ template <OfFloat X> GT_INLINE X sinh(X x) {
   const X r = fused(k, 2.12194440e-4f, fused_from(k, 0.693359375f, y)), q = r * r;
   // 2^k / 4 and 2^-k / 4; 0 for large k.
   const auto power = signed_of(bits_of(shifted) << 23);
-  const X up = of_bits(bits_of(power + (125 << 23))), down = of_bits(bits_of(at_least((125 << 23) - power, 0)));
+  const X up = of_bits(bits_of(power + (125 << 23))),
+          down = of_bits(bits_of(at_least((125 << 23) - power, 0)));
   const X a = up - down, b = up + down;
   const X sinh_rest = horner(q, 1.666666716e-1f, 8.333195932e-3f, 1.995334605e-4f) * (q * r);
   const X coshm1 = horner(q, 0.5f, 4.166603088e-2f, 1.397053828e-3f) * q;

@@ -31,7 +31,6 @@ namespace gt::math {
 // A slow path: not inlined, so that it takes no registers from the fast one.
 #define GT_RARE [[gnu::noinline, gnu::cold]] inline
 
-
 // Types of the size of T.
 template <class T> using BitsIn = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 template <class T> using SignedIn = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
@@ -53,7 +52,9 @@ template <Number T> GT_INLINE T at_most(T x, std::type_identity_t<T> bound) { re
 template <Number T> GT_INLINE T at_least(T x, std::type_identity_t<T> bound) { return bound > x ? bound : x; }
 
 // The same; a NaN in x becomes the bound.
-template <Number T> GT_INLINE T at_most_number(T x, std::type_identity_t<T> bound) { return x < bound ? x : bound; }
+template <Number T> GT_INLINE T at_most_number(T x, std::type_identity_t<T> bound) {
+  return x < bound ? x : bound;
+}
 
 template <Number T> GT_INLINE BitsIn<T> bits_of(T x) { return std::bit_cast<BitsIn<T>>(x); }
 template <std::unsigned_integral T> GT_INLINE SignedIn<T> signed_of(T x) { return SignedIn<T>(x); }
@@ -218,7 +219,8 @@ GT_ON_REGISTERS(RealIn<T>, pick(Several<T, N> c, OrNumber<RealIn<T>, N> x, OrNum
                 c.at[k] ? x.at[k] : y.at[k])
 GT_ON_REGISTERS(T, at_most(Several<T, N> x, OrNumber<T, N> bound), instruction::smaller(bound.at[k], x.at[k]))
 GT_ON_REGISTERS(T, at_least(Several<T, N> x, OrNumber<T, N> bound), instruction::larger(bound.at[k], x.at[k]))
-GT_ON_REGISTERS(T, at_most_number(Several<T, N> x, OrNumber<T, N> bound), instruction::smaller(x.at[k], bound.at[k]))
+GT_ON_REGISTERS(T, at_most_number(Several<T, N> x, OrNumber<T, N> bound),
+                instruction::smaller(x.at[k], bound.at[k]))
 GT_ON_REGISTERS(T, square_root(Several<T, N> x), instruction::root(x.at[k]))
 GT_ON_REGISTERS(T, nearest_whole(Several<T, N> x), instruction::nearest(x.at[k]))
 GT_ON_REGISTERS(T, fused(Several<T, N> a, OrNumber<T, N> b, OrNumber<T, N> c),
@@ -338,8 +340,8 @@ template <OfFloat X> GT_INLINE X rounded_once(X a, X b, X c) {
 }
 
 // c0 + c1 x + c2 x^2 + ...: by Horner's rule, and (`polynomial`) as shorter chains that do not wait for each
-// other: of even and odd powers, or without FMA, where a step takes twice the time, of pairs, pairs of pairs and
-// so on (Estrin, "Organization of computer systems", 1960).
+// other: of even and odd powers, or without FMA, where a step takes twice the time, of pairs, pairs of pairs
+// and so on (Estrin, "Organization of computer systems", 1960).
 template <class X, class C> GT_INLINE X horner(X, C c) { return c; }
 template <class X, class C, class... More> GT_INLINE X horner(X x, C c, More... more) {
   return fused(horner(x, more...), x, c);

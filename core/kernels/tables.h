@@ -7,6 +7,7 @@ extern "C" {
 [[gnu::visibility("hidden")]] extern const float gradtape_float_erf[257][2];
 [[gnu::visibility("hidden")]] extern const float gradtape_float_erfc[645][2];
 [[gnu::visibility("hidden")]] extern const float gradtape_float_tanh[581][2];
+[[gnu::visibility("hidden")]] extern const double gradtape_double_exp[256][2];
 [[gnu::visibility("hidden")]] extern const double gradtape_double_erf[769][2];
 [[gnu::visibility("hidden")]] extern const double gradtape_double_erfc[769][2];
 }
@@ -24,7 +25,7 @@ template <class T, int N> struct RowNumbers {
   GT_INLINE uint32_t operator[](int j) const { return uint32_t(at[j]); }
 };
 
-// A known value of a function, and its slope.
+// A known value of a function, and its slope (of exp: what rounding took from the value).
 template <class X> struct Known { X value, slope; };
 GT_INLINE Known<float> look_up(const float (*table)[2], uint32_t row) {
   return {table[row][0], table[row][1]};
