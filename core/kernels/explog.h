@@ -93,15 +93,14 @@ template <OfFloat X> GT_INLINE X log(X x) {
   const X e = to_float(signed_of(off) >> 23) - pick(tiny, X(23), 0);
   return log_edges(x, log_reduced(of_bits((off & 0x7fffffu) + 0x3f3504f3u) - 1, e));
 }
-// log(1 + x + rest) without rounding 1 + x: with 2^e near it, 2^-e (1 + x) - 1 = 2^-e x + (2^-e - 1) is
-// rounded once. `scale` is 4 * 2^-e, a normal number for all x.
+// log(1 + x + rest) for x below 2^126, without rounding 1 + x: with 2^e near it, 2^-e (1 + x) - 1 = 2^-e x +
+// (2^-e - 1) is rounded once.
 template <OfFloat X> GT_INLINE X log1p_of_sum(X x, X rest) {
   const BitsOf<X> off = bits_of(1 + x) - 0x3f3504f3u;
-  const X scale = of_bits(0x40800000u - (off & 0xff800000u));
-  const X f = 0.25f * fused_less(x, scale, 4 - scale);
-  return log_reduced(f, to_float(signed_of(off) >> 23), rest * (0.25f * scale));
+  const X scale = of_bits(0x3f800000u - (off & 0xff800000u));
+  return log_reduced(fused_less(x, scale, 1 - scale), to_float(signed_of(off) >> 23), rest * scale);
 }
-// The sign is that of x, also of 0.
+// With 4 * 2^-e, a normal number for all x. The sign is that of x, also of 0.
 template <OfFloat X> GT_INLINE X log1p(X x) {
   const BitsOf<X> off = bits_of(1 + x) - 0x3f3504f3u;
   const X scale = of_bits(0x40800000u - (off & 0xff800000u));

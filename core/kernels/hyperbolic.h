@@ -53,9 +53,8 @@ template <OfFloat X> GT_INLINE X asinh_of(X z) {
   const X w = z + d, lost = (z - w) + d;
   return log1p_of_sum(w, lost);
 }
-template <OfFloat X> GT_INLINE X log_of_twice(X x) { return log1p_of_sum(x - 1, X(0)) + 0.693147182f; }
 template <OfFloat X> GT_RARE X asinh_anywhere(X x) {
-  const X y = size_of(x), out = pick(y > kLarge, log_of_twice(y), asinh_of(at_most(y, kLarge)));
+  const X y = size_of(x), out = pick(y > kLarge, log(y) + 0.693147182f, asinh_of(at_most(y, kLarge)));
   return pick(y < __builtin_inff(), with_sign_of(x, out), x);
 }
 template <OfFloat X> GT_INLINE X asinh(X x) {
@@ -70,7 +69,7 @@ template <OfFloat X> GT_INLINE X acosh_of(X x) {
   return log1p_of_sum(w, lost);
 }
 template <OfFloat X> GT_RARE X acosh_anywhere(X x) {
-  const X out = pick(x > kLarge, log_of_twice(x), acosh_of(at_least(at_most(x, kLarge), 1)));
+  const X out = pick(x > kLarge, log(x) + 0.693147182f, acosh_of(at_least(at_most(x, kLarge), 1)));
   return pick(x < 1, X(__builtin_nanf("")), pick(x < __builtin_inff(), out, x));
 }
 template <OfFloat X> GT_INLINE X acosh(X x) {
