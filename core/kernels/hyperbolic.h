@@ -25,21 +25,27 @@ template <OfFloat X> GT_INLINE X quarter_of_exp(X y) {
   const X p = exp_small(exp_remainder(y, k));
   return p * power_of_two(to_int(k) - 2);
 }
-// The addition theorem with |x| = k log(2) + r: a = sinh(k log(2)) / 2 and b = cosh(k log(2)) / 2 are sums of
-// powers of two, halved so that they do not overflow.
-template <OfFloat X> GT_INLINE X sinh(X x) {
-  const X y = at_most(size_of(x), 89.45f);  // NaN stays
+// The addition theorem with y = k log(2) + r, k < 126: a = sinh(k log(2)) and b = cosh(k log(2)) are sums of
+// powers of two. Where y is tiny, half of it may be rounded.
+template <OfFloat X> GT_INLINE X sinh_of(X y) {
   const X shifted = fused(y, 1.44269504f, 0x1.8p23f), k = shifted - 0x1.8p23f;
   const X r = fused(k, 2.12194440e-4f, fused_from(k, 0.693359375f, y)), q = r * r;
-  // 2^k / 4 and 2^-k / 4; 0 for large k.
-  const auto power = signed_of(bits_of(shifted) << 23);
-  const X up = of_bits(bits_of(power + (125 << 23))),
-          down = of_bits(bits_of(at_least((125 << 23) - power, 0)));
+  const auto power = bits_of(shifted) << 23;
+  const X up = of_bits(power + (126u << 23)), down = of_bits((126u << 23) - power);  // 2^k / 2, 2^-k / 2
   const X a = up - down, b = up + down;
   const X sinh_rest = horner(q, 1.666666716e-1f, 8.333195932e-3f, 1.995334605e-4f) * (q * r);
   const X coshm1 = horner(q, 0.5f, 4.166603088e-2f, 1.397053828e-3f) * q;
-  const X out = 2 * (fused(b, r, a) + fused(b, sinh_rest, a * coshm1));
-  return with_sign_of(x, at_least(out, y));  // half of the smallest numbers is rounded
+  return at_least(fused(b, r, a) + fused(b, sinh_rest, a * coshm1), y);
+}
+constexpr float kSinhNear = 80;
+template <OfFloat X> GT_RARE X sinh_anywhere(X x) {
+  const X y = at_most(size_of(x), 89.45f);  // NaN stays
+  return with_sign_of(x, pick(y > kSinhNear, 2 * quarter_of_exp(y), sinh_of(at_most(y, kSinhNear))));
+}
+template <OfFloat X> GT_INLINE X sinh(X x) {
+  if (any_beyond(x, kSinhNear)) [[unlikely]]
+    return sinh_anywhere(x);
+  return with_sign_of(x, sinh_of(size_of(x)));
 }
 template <OfFloat X> GT_INLINE X cosh(X x) {
   const X e = quarter_of_exp(at_most(size_of(x), 89.45f));
