@@ -46,7 +46,7 @@ template <int N> GT_INLINE Doubles<N> small_atan(Doubles<N> t) {
 template <int N> GT_INLINE Doubles<N> atan(Doubles<N> x) {
   const Doubles<N> y = size_of(x);
   const Mask<N> middle = y > 0.5, far = y > 2;
-  const Doubles<N> t = pick(far, -1.0, pick(middle, y - 1, y)) / pick(far, y, pick(middle, y + 1, 1.0));
+  const Doubles<N> t = pick(far, -1.0, y - pick(middle, 1.0, 0.0)) / pick(far, y, 1 + pick(middle, y, 0.0));
   const Doubles<N> turn = pick(middle, 0.5, 0.0) + pick(far, 0.5, 0.0);
   return with_sign_of(x, fused(turn, kHalfPi, fused(turn, kHalfPiRest, small_atan(t))));
 }
