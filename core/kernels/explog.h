@@ -6,10 +6,11 @@
 
 namespace gt::math {
 
-// exp(x) = 2^k exp(r) with |r| <= log(2)/2. Adding and subtracting 1.5 * 2^23 rounds to an integer k. Returns
-// r.
-template <OfFloat X> GT_INLINE X exp_remainder(X x, X& k) {
-  k = fused(x, 1.44269504f, 0x1.8p23f) - 0x1.8p23f;
+// exp(x) = 2^k exp(r) with |r| <= log(2)/2. Adding 1.5 * 2^23 rounds to an integer k, which is then in the
+// low bits. Returns r.
+template <OfFloat X> GT_INLINE X exp_remainder(X x, X& shifted) {
+  shifted = fused(x, 1.44269504f, 0x1.8p23f);
+  const X k = shifted - 0x1.8p23f;
   return fused(k, 2.12194440e-4f, fused_from(k, 0.693359375f, x));
 }
 // (exp(r) - 1 - r) / r^2: the minimax polynomial (tools/fit_float.py), with which the relative error of
@@ -23,30 +24,32 @@ template <OfFloat X> GT_INLINE X expm1_small(X r) {
   return fused(expm1_rest(r, square), square, r);
 }
 template <OfFloat X> GT_INLINE X exp_small(X r) { return expm1_small(r) + 1; }
-// 2^e of an integer e.
-template <class E> GT_INLINE auto power_of_two(E e) { return of_bits(bits_of(e + 127) << 23); }
+// 2^(k + more) of shifted = k + 1.5 * 2^23, a normal number.
+template <OfFloat X> GT_INLINE X power_of_two(X shifted, int more = 0) {
+  return of_bits((bits_of(shifted) << 23) + (uint32_t(127 + more) << 23));
+}
 
-// (1 + p) 2^k; subnormal results are rounded once. 2^k is multiplied in as two factors, so that intermediate
-// results do not overflow for k up to 128.
-template <OfFloat X> GT_INLINE X one_more_scaled(X p, X k) {
+// (1 + p) 2^k, shifted = k + 1.5 * 2^23; subnormal results are rounded once. 2^k is multiplied in as two
+// factors, so that intermediate results do not overflow for k up to 128.
+template <OfFloat X> GT_INLINE X one_more_scaled(X p, X shifted) {
 #if GT_ISA_LEVEL == 4
   if constexpr (std::same_as<X, Floats>)
-    return Floats(_mm512_maskz_scalef_ps(0xffff, (p + 1).at[0], k.at[0]));
+    return Floats(_mm512_maskz_scalef_ps(0xffff, (p + 1).at[0], (shifted - 0x1.8p23f).at[0]));
 #endif
-  const auto power = to_int(k), half = power >> 1;
-  const X first = power_of_two(half);
-  return fused(p, first, first) * power_of_two(power - half);
+  const BitsOf<X> e = bits_of(shifted) - (0x4b400000u - 254), half = e >> 1;
+  const X first = of_bits(half << 23);
+  return fused(p, first, first) * of_bits((e - half) << 23);
 }
 template <OfFloat X> GT_INLINE X exp(X x) {
-  X k;
-  const X r = exp_remainder(at_most(at_least(x, -104), 89), k);  // NaN stays
-  return one_more_scaled(expm1_small(r), k);
+  X shifted;
+  const X r = exp_remainder(at_most(at_least(x, -104), 89), shifted);  // NaN stays
+  return one_more_scaled(expm1_small(r), shifted);
 }
 // For x <= 0 where subnormal results may be flushed to 0.
 template <OfFloat X> GT_INLINE X exp_negative(X x) {
-  X k;
-  const X p = exp_small(exp_remainder(at_least(x, -87), k));
-  return pick(x < -87, 0, p * power_of_two(to_int(k)));
+  X shifted;
+  const X p = exp_small(exp_remainder(at_least(x, -87), shifted));
+  return pick(x < -87, 0, p * power_of_two(shifted));
 }
 
 // exp(-x^2 / 2) at full accuracy: with what rounding the square loses.
@@ -57,9 +60,9 @@ template <OfFloat X> GT_INLINE X exp_half_square(X x) {
   const X head = of_bits(bits_of(x) & 0xfffff000u);  // 12 bits
   const X square = -0.5f * (head * head), rest = -0.5f * ((x - head) * (x + head));
 #endif
-  X k;
-  const X r = exp_remainder(at_least(square, -87), k) + rest;
-  return pick(square < -87, 0, exp_small(r) * power_of_two(to_int(k)));
+  X shifted;
+  const X r = exp_remainder(at_least(square, -87), shifted) + rest;
+  return pick(square < -87, 0, exp_small(r) * power_of_two(shifted));
 }
 
 // (log(1 + f) - f + f^2 / 2) / f^3 for 1 + f in [sqrt(1/2), sqrt(2)).

@@ -21,9 +21,9 @@ template <OfFloat X> GT_INLINE X expm1(X x) {
 
 // exp(y) / 4, which does not overflow where exp(y) / 2 does not.
 template <OfFloat X> GT_INLINE X quarter_of_exp(X y) {
-  X k;
-  const X p = exp_small(exp_remainder(y, k));
-  return p * power_of_two(to_int(k) - 2);
+  X shifted;
+  const X p = exp_small(exp_remainder(y, shifted));
+  return p * power_of_two(shifted, -2);
 }
 // The addition theorem with y = k log(2) + r, k < 126: a = sinh(k log(2)) and b = cosh(k log(2)) are sums of
 // powers of two. Where y is tiny, half of it may be rounded.
@@ -88,7 +88,7 @@ template <OfFloat X> GT_INLINE X acosh(X x) {
 template <OfFloat X> GT_INLINE X atanh(X x) {
   const X y = size_of(x), sum = 1 + y, difference = 1 - y;
   const auto e = signed_of(bits_of(sum) - bits_of(difference) + 0x400000) >> 23;
-  const X k = to_float(e), two = power_of_two(e), scaled_difference = two * difference;
+  const X k = to_float(e), two = of_bits(bits_of(e + 127) << 23), scaled_difference = two * difference;
   const auto close = k > 20;
   const X top = pick(close, sum - scaled_difference, rounded_once(y, 1 + two, 1 - two));
   const X bottom = pick(close, sum + scaled_difference, rounded_once(y, 1 - two, 1 + two));

@@ -74,7 +74,6 @@ GT_INLINE double fused(double a, double b, double c) { return a * b + c; }
 #endif
 
 GT_INLINE float to_float(int32_t x) { return float(x); }
-GT_INLINE int32_t to_int(float x) { return int32_t(x); }
 GT_INLINE double widened(float x) { return double(x); }
 GT_INLINE float narrowed(double x) { return float(x); }
 
@@ -241,7 +240,6 @@ template <class T, int N> GT_INLINE bool any_above(Several<T, N> x, T y) {
 }
 
 GT_INLINE Floats to_float(Ints x) { return Floats(__builtin_convertvector(x.at[0], Register<float>)); }
-GT_INLINE Ints to_int(Floats x) { return Ints(__builtin_convertvector(x.at[0], Register<int32_t>)); }
 // Floats to doubles, which fill two registers, and back: for steps whose rounding errors would show in the
 // result.
 #if GT_ISA_LEVEL == 4
