@@ -43,7 +43,7 @@ template <OfFloat X> GT_INLINE X tanh(X x) {
 }
 #endif
 
-#if GT_ISA_LEVEL != 2 && GT_ISA_LEVEL != 3
+#if GT_HAS_FMA && GT_ISA_LEVEL != 3
 // -log(erfc(y)) / y - 1.
 template <OfFloat X> GT_INLINE X erf_exponent(X y) {
   return polynomial(y, 1.283791661e-01f, 6.366193891e-01f, 1.027778387e-01f, -1.915307902e-02f,
