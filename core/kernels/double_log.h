@@ -127,8 +127,7 @@ template <int N> GT_INLINE Doubles<N> acosh(Doubles<N> x) {
 }
 // log((1 + x) / (1 - x)) / 2: with an integer e near log2 of the quotient, found from the bits of both, |s|
 // <= 1/4 for s = (1 + x - 2^e (1 - x)) / (1 + x + 2^e (1 - x)), so that there is one division.
-template <int N> GT_INLINE Doubles<N> atanh(Doubles<N> x) {
-  const Doubles<N> y = size_of(x);
+template <int N> GT_INLINE Doubles<N> atanh_of(Doubles<N> y) {
   const Mask<N> small = y < 0.25;
   const Pair<N> a = quick_sum(Doubles<N>(1), y), b = quick_sum(Doubles<N>(1), -y);
   const Bits<N> near = (bits_of(a.hi) - bits_of(b.hi) + 0x0008000000000000) >> 52,
@@ -140,8 +139,16 @@ template <int N> GT_INLINE Doubles<N> atanh(Doubles<N> x) {
       (0.5 * z) * polynomial(z, 0x1.555555555555ap-1, 0x1.99999999982c4p-2, 0x1.24924925c85fap-2,
                              0x1.c71c70c46ac30p-3, 0x1.745d54514bd9fp-3, 0x1.3b0b0270919b1p-3,
                              0x1.11d2e9eff4bcap-3, 0x1.cdb8afd7f5706p-4, 0x1.1fbf39e1ecb74p-3);
-  const Doubles<N> out = fused(e, kLog2, s + fused(s, r, e * kLog2Rest));
-  return with_sign_of(x, pick(y < 1, out, pick(y == 1, kInfinity, kNan)));
+  return fused(e, kLog2, s + fused(s, r, e * kLog2Rest));
+}
+template <int N> GT_RARE Doubles<N> atanh_anywhere(Doubles<N> x) {
+  const Doubles<N> y = size_of(x);
+  return with_sign_of(x, pick(y < 1, atanh_of(y), pick(y == 1, kInfinity, kNan)));
+}
+template <int N> GT_INLINE Doubles<N> atanh(Doubles<N> x) {
+  if (any_beyond(x, 1 - 0x1p-53)) [[unlikely]]
+    return atanh_anywhere(x);
+  return with_sign_of(x, atanh_of(size_of(x)));
 }
 
 }  // namespace gt::math
