@@ -1,4 +1,4 @@
-// What functions of double look up: 2^(j / 256) with the rest; erf and erfc at i / 128, each with the slope of erf.
+// What functions of double look up: 2^(j / 256) and the rest; erf and erfc at i / 128, with the slope of erf.
 // Written by `python tools/fit_tables.py`, read by kernels/tables.h.
 // clang-format off
 extern "C" [[gnu::visibility("hidden")]] const double gradtape_double_exp[256][2];

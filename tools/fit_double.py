@@ -173,30 +173,38 @@ def erf():
         *fit(tail, range(11), 1 / mpf("27.5") ** 2, 1 / mpf("5.99") ** 2, lambda z: 1 / tail(z)),
     )
 
-    def part(k, first=0):  # the integral of t^2k exp(-2 a t) / k! (-1)^k from 0 to 1; its powers of a from `first` on
-        def series(a):
-            terms = ((-2 * a) ** (j - first) / mpmath.factorial(j) / (j + 2 * k + 1) for j in range(first, 40))
-            return (-1) ** k * mpf(-2) ** first * mpmath.fsum(terms) / mpmath.factorial(k)
-
-        return series
+    # The integral of t^2k exp(-2 a t) / k! (-1)^k from 0 to 1, divided by a^first without its terms before that.
+    def part(k, first, a):
+        terms = ((-2 * a) ** (j - first) / mpmath.factorial(j) / (j + 2 * k + 1) for j in range(first, 40))
+        return (-1) ** k * mpf(-2) ** first * mpmath.fsum(terms) / mpmath.factorial(k)
 
     half = mpf(1) / 256  # of the distance of points
     last = 6 * half
 
     def beside_erf(a):  # how much of erf a step is, at most, where x0 h = a
+        if a == 0:
+            return mpf(1)
         x = abs(a) / half
-        return min(mpf(1), 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-x * x) * half / mpmath.erf(x)) if a else mpf(1)
+        return min(mpf(1), 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-x * x) * half / mpmath.erf(x))
 
-    def beside_erfc(a):
-        return 12 * half
+    def show_parts(name, share, counts):
+        functions = [
+            lambda a: part(0, 1, a),
+            lambda a: part(1, 0, a),
+            # With most of the part of h^6, whose rest is less than 2^-55.
+            lambda a: part(2, 0, a) + mpf("0.78") * half**2 * part(3, 0, a),
+        ]
+        weights = [
+            lambda a: abs(a) * share(a),
+            lambda a: half**2 * share(a),
+            lambda a: half**4 * share(a),
+        ]
+        for k in range(3):
+            fitted = fit(functions[k], range(counts[k]), -last, last, weights[k], 2)
+            show(f"{name}: the part of h^{2 * k}", *fitted)
 
-    for name, share, counts in (("erf", beside_erf, (5, 4, 2)), ("erfc", beside_erfc, (6, 5, 3))):
-        for k, count in enumerate(counts):
-            weight = (lambda a: abs(a) * share(a)) if k == 0 else (lambda a: half ** (2 * k) * share(a))
-            function = part(k, k == 0)
-            if k == 2:  # with most of that of h^6, whose rest is less than 2^-55
-                function = lambda a: part(2)(a) + mpf("0.78") * half**2 * part(3)(a)  # noqa: E731
-            show(f"{name}: the part of h^{2 * k}", *fit(function, range(count), -last, last, weight, 2))
+    show_parts("erf", beside_erf, (5, 4, 2))
+    show_parts("erfc", lambda a: 12 * half, (6, 5, 3))
 
 
 if __name__ == "__main__":

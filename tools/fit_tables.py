@@ -79,7 +79,7 @@ if __name__ == "__main__":
     )
     write(
         "double_tables.cpp",
-        "What functions of double look up: 2^(j / 256) with the rest; erf and erfc at i / 128, each with the slope of erf",
+        "What functions of double look up: 2^(j / 256) and the rest; erf and erfc at i / 128, with the slope of erf",
         table("gradtape_double_exp", double_digits, "double", powers(), 2),
         table("gradtape_double_erf", double_digits, "double", near_points(mpmath.erf, bell, 6, 128), 2),
         table("gradtape_double_erfc", double_digits, "double", near_points(mpmath.erfc, bell, 6, 128), 2),

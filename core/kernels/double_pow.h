@@ -55,7 +55,7 @@ template <int N> GT_INLINE Doubles<N> short_pow(Doubles<N> x, Doubles<N> y) {
   const Bits<N> off = log_bits(x);
   const Pair<N> log = log_pair(whole_less(off >> 52, 1023), mantissa_of(off));
   const Pair<N> product = two_product(y, log.hi);
-  if (any_not_normal(x) | any_beyond(product.hi, kExpNear)) [[unlikely]]
+  if (any_not_normal(x) || any_beyond(product.hi, kExpNear)) [[unlikely]]
     return pow_anywhere(x, y);
   ExpParts<N> e = exp_parts(product.hi);
   e.r = e.r + fused(y, log.lo, product.lo);
