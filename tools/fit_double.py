@@ -79,6 +79,12 @@ def exp():
         "expm1: the same, relative to exp(r) - 1",
         *fit(rest, range(11), *STEP, lambda r: r**2 / mpmath.expm1(r) if r else 0, 4),
     )
+    small = LOG2 / 512 * mpf("1.001")
+    show("without FMA: the first to log(2) / 512", *fit(rest, range(3), -small, small, lambda r: r**2, 1))
+    show(
+        "without FMA: the second to log(2) / 512",
+        *fit(rest, range(4), -small, small, lambda r: r**2 / mpmath.expm1(r) if r else 0, 1),
+    )
 
 
 def log():
@@ -166,6 +172,39 @@ def erf():
         "erfc: y exp(y^2) erfc(y) from 6, of 1 / y^2",
         *fit(tail, range(11), 1 / mpf("27.5") ** 2, 1 / mpf("5.99") ** 2, lambda z: 1 / tail(z)),
     )
+
+    # The integral of t^2k exp(-2 a t) / k! (-1)^k from 0 to 1, divided by a^first without its terms before that.
+    def part(k, first, a):
+        terms = ((-2 * a) ** (j - first) / mpmath.factorial(j) / (j + 2 * k + 1) for j in range(first, 40))
+        return (-1) ** k * mpf(-2) ** first * mpmath.fsum(terms) / mpmath.factorial(k)
+
+    half = mpf(1) / 256  # of the distance of points
+    last = 6 * half
+
+    def beside_erf(a):  # how much of erf a step is, at most, where x0 h = a
+        if a == 0:
+            return mpf(1)
+        x = abs(a) / half
+        return min(mpf(1), 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-x * x) * half / mpmath.erf(x))
+
+    def show_parts(name, share, counts):
+        functions = [
+            lambda a: part(0, 1, a),
+            lambda a: part(1, 0, a),
+            # With most of the part of h^6, whose rest is less than 2^-55.
+            lambda a: part(2, 0, a) + mpf("0.78") * half**2 * part(3, 0, a),
+        ]
+        weights = [
+            lambda a: abs(a) * share(a),
+            lambda a: half**2 * share(a),
+            lambda a: half**4 * share(a),
+        ]
+        for k in range(3):
+            fitted = fit(functions[k], range(counts[k]), -last, last, weights[k], 2)
+            show(f"{name}: the part of h^{2 * k}", *fitted)
+
+    show_parts("erf", beside_erf, (5, 4, 2))
+    show_parts("erfc", lambda a: 12 * half, (6, 5, 3))
 
 
 if __name__ == "__main__":

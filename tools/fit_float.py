@@ -114,6 +114,14 @@ PARTS = [
     ("sinh(r)", mpmath.sinh, lambda r: r, range(3, 9, 2), SMALL, 0.46),
     ("cosh(r)", mpmath.cosh, lambda r: 1 + r * r / 2, range(4, 8, 2), SMALL, 0.46),
     ("atanh(s)", mpmath.atanh, lambda s: s, range(3, 11, 2), SMALL, 0.2032),
+    (
+        "2 atanh(s), of log(1 + x) to 1",
+        lambda s: 2 * mpmath.atanh(s),
+        lambda s: 2 * s,
+        range(3, 11, 2),
+        SMALL,
+        1 / 3,
+    ),
 ]
 
 

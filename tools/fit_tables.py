@@ -2,9 +2,6 @@
 writes both.
 
     pip install mpmath && python tools/fit_tables.py
-
-The points of the table of doubles are those next to each i / 64 where erf(x) is a double to 8 digits more (Gal,
-"Computing elementary functions: a new approach for achieving high accuracy and good performance", 1986).
 """
 
 import struct
@@ -49,21 +46,16 @@ def table(name, digits, kind, rows, in_line):
     ]
 
 
-def near_points(function, slope, last):
-    """The function and a slope at 0, 1/64, ... last."""
-    points = [mpf(i) / 64 for i in range(int(last * 64) + 1)]
+def near_points(function, slope, last, parts=64):
+    """The function and a slope at 0, 1/parts, ... last."""
+    points = [mpf(i) / parts for i in range(int(last * parts) + 1)]
     return [(function(y), slope(y)) for y in points]
 
 
-def erf_row(i):
-    """The point next to i / 64 at which erf is nearest to a double; erf, erfc and the slope of erf there."""
-
-    def off(x):
-        value = mpmath.erf(x)
-        return abs(mpf(float(value)) / value - 1)
-
-    x = min((mpf(i) / 64 + j * mpf(2) ** -36 for j in range(1, 400)), key=off) if i else mpf(0)
-    return x, mpmath.erf(x), mpmath.erfc(x), bell(x)
+def powers():
+    """2^(j / 256) rounded, and the rest."""
+    values = [mpf(2) ** (mpf(j) / 256) for j in range(256)]
+    return [(value, value - mpf(float(value))) for value in values]
 
 
 def write(name, about, *tables):
@@ -87,6 +79,8 @@ if __name__ == "__main__":
     )
     write(
         "double_tables.cpp",
-        "What functions of double look up next to i / 64: a point x, erf(x), erfc(x) and the slope of erf",
-        table("gradtape_double_erf", double_digits, "double", [erf_row(i) for i in range(385)], 1),
+        "What functions of double look up: 2^(j / 256) and the rest; erf and erfc at i / 128, with the slope of erf",
+        table("gradtape_double_exp", double_digits, "double", powers(), 2),
+        table("gradtape_double_erf", double_digits, "double", near_points(mpmath.erf, bell, 6, 128), 2),
+        table("gradtape_double_erfc", double_digits, "double", near_points(mpmath.erfc, bell, 6, 128), 2),
     )

@@ -14,8 +14,8 @@ template <class D> inline D normal_below(D x, D) { return math::normal_below(x);
 // Q.
 template <math::OfFloat X> GT_INLINE X normal_below(X x, X power) {  // power = exp(-x^2 / 2)
   const X y = math::size_of(x), t = 1 / (1 + 0.34375f * y);
-  const X q = math::horner(t, 0.137118117f, 0.137571268f, 0.116515323f, 0.113610717f, -0.041716089f,
-                           0.194658289f, -0.275199171f, 0.145640747f, -0.028199206f);
+  const X q = math::polynomial(t, 0.137118117f, 0.137571268f, 0.116515323f, 0.113610717f, -0.041716089f,
+                               0.194658289f, -0.275199171f, 0.145640747f, -0.028199206f);
   const X tail = t * q * power;
   return math::pick(x > 0, 1 - tail, tail);
 }
@@ -23,7 +23,7 @@ template <math::OfFloat X> GT_INLINE X normal_below(X x) { return normal_below(x
 // 0.5 (1 + tanh u) = sigmoid(2u).
 template <class X> inline X gelu_tanh(X x) {
   using T = math::NumberIn<X>;
-  return x * math::sigmoid(x * (T(1.5957691216057307117) + T(0.071354816272600251353) * x * x));
+  return x * math::sigmoid(x * math::fused(T(0.071354816272600251353) * x, x, T(1.5957691216057307117)));
 }
 
 constexpr double kAlpha = 1.6732632423543772848, kScale = 1.0507009873554804934;  // Klambauer et al. 2017
@@ -54,7 +54,7 @@ constexpr Elementwise table[] = {
     // max(x, 0) - x z + log(1 + exp(-|x|)): the loss of logit x at label z, without cancellation.
     binary_math<kFloat>(
         "sigmoid_xent", 1.2,
-        [](auto x, auto z) { return math::pick(x > 0, x, 0) - x * z + math::softplus(-math::fabs(x)); }),
+        [](auto x, auto z) { return math::fused_from(x, z, math::at_least(x, 0)) + math::softplus_rest(x); }),
     binary<kFloat>("relu_grad", 0.2, [](auto out, auto g) { return out > 0 ? g : 0; }),
 };
 

@@ -31,38 +31,36 @@ template <int N> GT_INLINE Doubles<N> acos(Doubles<N> x) {
   return pick(far, pick(x < 0, left, twice), near);
 }
 
-// atan(t) - t for |t| <= 1/2.
-template <int N> GT_INLINE Doubles<N> atan_rest(Doubles<N> t) {
+// atan(t) for |t| <= 1/2.
+template <int N> GT_INLINE Doubles<N> small_atan(Doubles<N> t) {
   const Doubles<N> z = t * t;
-  return (t * z) * polynomial(z, -0x1.5555555555511p-2, 0x1.999999999091ep-3, -0x1.24924921376a5p-3,
-                              0x1.c71c70855444bp-4, -0x1.745cf3c4c4d89p-4, 0x1.3b112f07cd9ebp-4,
-                              -0x1.10f293d6d5d4cp-4, 0x1.dfe29907cbdfap-5, -0x1.a37bb9aa4c467p-5,
-                              0x1.56a9d67da5d73p-5, -0x1.c098a58bf84e7p-6, 0x1.4a50027ef1b34p-7);
+  return fused(
+      t * z,
+      polynomial(z, -0x1.5555555555511p-2, 0x1.999999999091ep-3, -0x1.24924921376a5p-3, 0x1.c71c70855444bp-4,
+                 -0x1.745cf3c4c4d89p-4, 0x1.3b112f07cd9ebp-4, -0x1.10f293d6d5d4cp-4, 0x1.dfe29907cbdfap-5,
+                 -0x1.a37bb9aa4c467p-5, 0x1.56a9d67da5d73p-5, -0x1.c098a58bf84e7p-6, 0x1.4a50027ef1b34p-7),
+      t);
 }
 
 // atan(t), pi/4 + atan((t - 1) / (t + 1)) or pi/2 - atan(1 / t): one division.
 template <int N> GT_INLINE Doubles<N> atan(Doubles<N> x) {
   const Doubles<N> y = size_of(x);
   const Mask<N> middle = y > 0.5, far = y > 2;
-  const Doubles<N> t = pick(far, -1.0, pick(middle, y - 1, y)) / pick(far, y, pick(middle, y + 1, 1.0));
-  const Doubles<N> turn = pick(far, kHalfPi, pick(middle, 0.5 * kHalfPi, 0.0));
-  const Doubles<N> rest = pick(far, kHalfPiRest, pick(middle, 0.5 * kHalfPiRest, 0.0));
-  return with_sign_of(x, turn + (t + (atan_rest(t) + rest)));
+  const Doubles<N> t = pick(far, -1.0, y - pick(middle, 1.0, 0.0)) / pick(far, y, 1 + pick(middle, y, 0.0));
+  const Doubles<N> turn = pick(middle, 0.5, 0.0) + pick(far, 0.5, 0.0);
+  return with_sign_of(x, fused(turn, kHalfPi, fused(turn, kHalfPiRest, small_atan(t))));
 }
 
 // The angle between the axis of the larger coordinate and the point, as in atan; then reflected.
 template <int N>
 GT_INLINE Doubles<N> angle_of(Doubles<N> y, Doubles<N> x, Doubles<N> small, Doubles<N> large, Mask<N> steep) {
-  const Mask<N> middle = small > 0.5 * large;
+  const Mask<N> middle = small + small > large;
   const Doubles<N> t = (small - pick(middle, large, 0.0)) / (large + pick(middle, small, 0.0));
-  const Doubles<N> angle = t + atan_rest(t);
-  // turn + angle with a turn of 0 or pi/4; where steep pi/2 - that, and for negative x pi - that. The turns
-  // are added up in units of pi/2.
+  const Doubles<N> angle = small_atan(t), eighth = pick(middle, 0.5, 0.0);
+  // Where steep pi/2 - that, and for negative x pi - that. The turns are added up in units of pi/2.
   const Bits<N> left = sign_bit(x), turned = left ^ (bits_of(steep) & kSignBit<double>);
-  const Doubles<N> eighth = pick(middle, 0.5, 0.0);
-  const Doubles<N> side = pick(signed_of(left) < 0, 2.0, 0.0);
-  const Doubles<N> from = pick(steep, 1 - eighth, eighth);
-  const Doubles<N> turn = size_of(side - from);
+  const Doubles<N> side = of_bits(left >> 1);  // 2 or 0
+  const Doubles<N> turn = size_of(side - size_of(pick(steep, 1.0, 0.0) - eighth));
   const Doubles<N> turned_angle = of_bits(bits_of(angle) ^ turned);
   const Doubles<N> whole = turn * kHalfPi;
 #if GT_HAS_FMA
@@ -86,11 +84,9 @@ template <int N> GT_RARE Doubles<N> atan2_anywhere(Doubles<N> y, Doubles<N> x) {
 }
 template <int N> GT_INLINE Doubles<N> atan2(Doubles<N> y, Doubles<N> x) {
   const Doubles<N> a = size_of(y), b = size_of(x);
-  const Mask<N> steep = a > b;
-  const Doubles<N> large = pick(steep, a, b), small = pick(steep, b, a);
-  if (any(!((large < 0x1p1000) & (large > 0x1p-900) & (small == small)))) [[unlikely]]
+  if (any_outside(a + b, 0x1p-900, 0x1p1000)) [[unlikely]]
     return atan2_anywhere(y, x);
-  return angle_of(y, x, small, large, steep);
+  return angle_of(y, x, at_most(a, b), at_least(a, b), a > b);
 }
 
 // sqrt(x) of a normal number far from overflow.
@@ -121,7 +117,7 @@ template <int N> GT_RARE Doubles<N> hypot_anywhere(Doubles<N> x, Doubles<N> y) {
 }
 template <int N> GT_INLINE Doubles<N> hypot(Doubles<N> x, Doubles<N> y) {
   const Doubles<N> square = sum_of_squares(x, y);
-  if (any(beyond(square, 0x1p1000) | (square < 0x1p-800))) [[unlikely]]
+  if (any_outside(square, 0x1p-800, 0x1p1000)) [[unlikely]]
     return hypot_anywhere(x, y);
   return root_of_normal(square);
 }

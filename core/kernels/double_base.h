@@ -12,17 +12,9 @@
 
 namespace gt::math {
 
-// A slow path: not inlined, so that it takes no registers from the fast one.
-#define GT_RARE [[gnu::noinline, gnu::cold]] inline
+constexpr double kInfinity = __builtin_inf(), kNan = __builtin_nan("");
 
-// Where |x| > y or x is NaN: bits of positive numbers compare as the numbers do.
-template <int N> GT_INLINE Mask<N> beyond(Doubles<N> x, double y) {
-  return signed_of(bits_of(size_of(x))) > int64_t(bits_of(y));
-}
-// Where x is not a positive normal number: a single comparison, of the bits as signed integers.
-template <int N> GT_INLINE Mask<N> not_normal(Doubles<N> x) {
-  return signed_of(bits_of(x) - 0x8010000000000000) >= int64_t(0x7fe0000000000000 + kSignBit<double>);
-}
+template <int N> GT_INLINE bool any_not_normal(Doubles<N> x) { return any_outside(x, 0x1p-1022, kInfinity); }
 
 template <int N> GT_INLINE Mask<N> is_whole(Doubles<N> x) { return nearest_whole(x) == x; }
 
@@ -33,15 +25,9 @@ template <int N, class F, class... X> GT_INLINE Doubles<N> one_by_one(F f, X... 
 // What loops take at a time. With registers of 512 bits, one is enough to keep the processor busy.
 constexpr int kRegisters = kVectorBytes == 64 ? 1 : 2, kDoubles = kRegisters * kLanes<double>;
 
-constexpr double kInfinity = __builtin_inf(), kNan = __builtin_nan("");
-
 // Adding this rounds to an integer, which is then in the low bits; subtracting it again gives the integer as
 // a double. Processors before AVX-512 have no conversion between double and 64-bit integers.
 constexpr double kWhole = 0x1.8p52;
-// 2^k, a normal number, of shifted = kWhole + k.
-template <int N> GT_INLINE Doubles<N> power_of_two(Doubles<N> shifted) {
-  return of_bits((bits_of(shifted) << 52) + 0x3ff0000000000000);
-}
 
 // An unevaluated sum of two doubles: Dekker, "A floating-point technique for extending the available
 // precision", 1971.

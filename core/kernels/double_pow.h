@@ -38,11 +38,10 @@ template <int N> GT_RARE Doubles<N> pow_anywhere(Doubles<N> x, Doubles<N> y) {
   const Pair<N> log = log_pair(whole_less(off >> 52, 1023) - pick(tiny, 54.0, 0.0), mantissa_of(off));
   const Pair<N> product = two_product(k, log.hi);
   const Doubles<N> h = at_least(at_most(product.hi, 710), -750);
-  Doubles<N> shifted;
-  const Doubles<N> rest = pick(h == product.hi, fused(k, log.lo, product.lo), 0.0);
-  const Doubles<N> e = exp_small(exp_remainder(h, shifted) + rest);
-  const TwoFactors<N> f = factors_of(shifted);
-  Doubles<N> out = e * f.first * f.second;
+  ExpParts<N> e = exp_parts(h);
+  e.r = e.r + pick(h == product.hi, fused(k, log.lo, product.lo), 0.0);
+  const TwoFactors<N> f = factors_of(e.k);
+  Doubles<N> out = exp_small(e) * f.first * f.second;
   const Mask<N> zero = size == 0;
   const Doubles<N> edge = pick(!(zero ^ (y > 0)), 0.0, kInfinity);
   out = pick(zero | (size == kInfinity), edge, out);
@@ -56,11 +55,11 @@ template <int N> GT_INLINE Doubles<N> short_pow(Doubles<N> x, Doubles<N> y) {
   const Bits<N> off = log_bits(x);
   const Pair<N> log = log_pair(whole_less(off >> 52, 1023), mantissa_of(off));
   const Pair<N> product = two_product(y, log.hi);
-  if (any(not_normal(x) | beyond(product.hi, kExpNear))) [[unlikely]]
+  if (any_not_normal(x) || any_beyond(product.hi, kExpNear)) [[unlikely]]
     return pow_anywhere(x, y);
-  Doubles<N> shifted;
-  const Doubles<N> r = exp_remainder(product.hi, shifted) + fused(y, log.lo, product.lo);
-  return scaled(exp_small(r), shifted);
+  ExpParts<N> e = exp_parts(product.hi);
+  e.r = e.r + fused(y, log.lo, product.lo);
+  return scaled(exp_small(e), e.k);
 }
 // With FMA one register after the other: two at once would need more registers than there are.
 template <int N> GT_INLINE Doubles<N> pow(Doubles<N> x, Doubles<N> y) {

@@ -122,14 +122,14 @@ template <Trig which, int N> GT_INLINE Doubles<N> near_trig(Doubles<N> x) {
   return which == Trig::Sin ? near_sin(x) : which == Trig::Cos ? near_cos(x) : near_tan(x);
 }
 template <Trig which, int N> GT_RARE Doubles<N> trig_anywhere(Doubles<N> x) {
-  const Mask<N> far = beyond(x, kFarFromDouble);
+  const Mask<N> far = !(size_of(x) <= kFarFromDouble);
   Doubles<N> out = near_trig<which>(pick(far, 0.0, x));
   for (int j = 0; j < N * kLanes<double>; ++j)
     if (far[j]) out.set(j, far_trig<which>(x[j]));
   return out;
 }
 template <Trig which, int N> GT_INLINE Doubles<N> trig(Doubles<N> x) {
-  if (any(beyond(x, kFarFromDouble))) [[unlikely]]
+  if (any_beyond(x, kFarFromDouble)) [[unlikely]]
     return trig_anywhere<which>(x);
   return near_trig<which>(x);
 }

@@ -105,14 +105,14 @@ template <class T> inline T sigmoid(T x) {
   else
     return 1 / (1 + exp(-x));
 }
-template <OfFloat X> inline X softplus(X x) {
-  const X y = log1p_unit(exp_negative(-size_of(x)));
-  return pick(x > 0, x + y, y);
+// log(1 + exp(x)) - max(x, 0) = log(1 + exp(-|x|)).
+template <OfFloat X> GT_INLINE X softplus_rest(X x) { return log1p_unit(exp_negative(-size_of(x))); }
+template <int N> GT_INLINE Doubles<N> softplus_rest(Doubles<N> x) {
+  const Doubles<N> e = exp(-size_of(x));
+  return log1p_of(e, 1 + e);
 }
-template <int N> GT_INLINE Doubles<N> softplus(Doubles<N> x) {
-  return at_least(x, 0) + log1p(exp(-size_of(x)));
-}
-inline double softplus(double x) { return softplus(Doubles<1>(x))[0]; }
+inline double softplus_rest(double x) { return softplus_rest(Doubles<1>(x))[0]; }
+template <class X> GT_INLINE X softplus(X x) { return at_least(x, 0) + softplus_rest(x); }
 
 // x y, but 0 for any y if x is 0.
 template <class T> GT_INLINE T product_from_0(T x, T y) { return is_zero(x) ? T(0) : mul(x, y); }

@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "conv_vector.h"
 #include "loops.h"
@@ -27,6 +28,9 @@
 
 namespace gt::math {
 
+// A slow path: not inlined, so that it takes no registers from the fast one.
+#define GT_RARE [[gnu::noinline, gnu::cold]] inline
+
 // Types of the size of T.
 template <class T> using BitsIn = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 template <class T> using SignedIn = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
@@ -42,9 +46,15 @@ GT_INLINE double pick(bool c, double x, double y) { return c ? x : y; }
 // NaN or x.
 GT_INLINE float nan_if(bool c, float x) { return c ? __builtin_nanf("") : x; }
 GT_INLINE bool any(bool c) { return c; }
+template <std::signed_integral T> GT_INLINE bool any_above(T x, T y) { return x > y; }
 // min and max with a bound; a NaN in x stays.
 template <Number T> GT_INLINE T at_most(T x, std::type_identity_t<T> bound) { return bound < x ? bound : x; }
 template <Number T> GT_INLINE T at_least(T x, std::type_identity_t<T> bound) { return bound > x ? bound : x; }
+
+// The same; a NaN in x becomes the bound.
+template <Number T> GT_INLINE T at_most_number(T x, std::type_identity_t<T> bound) {
+  return x < bound ? x : bound;
+}
 
 template <Number T> GT_INLINE BitsIn<T> bits_of(T x) { return std::bit_cast<BitsIn<T>>(x); }
 template <std::unsigned_integral T> GT_INLINE SignedIn<T> signed_of(T x) { return SignedIn<T>(x); }
@@ -64,7 +74,6 @@ GT_INLINE double fused(double a, double b, double c) { return a * b + c; }
 #endif
 
 GT_INLINE float to_float(int32_t x) { return float(x); }
-GT_INLINE int32_t to_int(float x) { return int32_t(x); }
 GT_INLINE double widened(float x) { return double(x); }
 GT_INLINE float narrowed(double x) { return float(x); }
 
@@ -88,6 +97,13 @@ GT_INLINE F nearest(F x) { return GT_PS(roundscale, x, _MM_FROUND_TO_NEAREST_INT
 GT_INLINE D nearest(D x) { return GT_PD(roundscale, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 GT_INLINE bool any(Register<int32_t> c) { return _mm512_movepi32_mask(__m512i(c)) != 0; }
 GT_INLINE bool any(Register<int64_t> c) { return _mm512_movepi64_mask(__m512i(c)) != 0; }
+// (Of a comparison the compiler would make a register first.)
+GT_INLINE bool any_above(Register<int32_t> x, int32_t y) {
+  return _mm512_cmpgt_epi32_mask(__m512i(x), _mm512_set1_epi32(y)) != 0;
+}
+GT_INLINE bool any_above(Register<int64_t> x, int64_t y) {
+  return _mm512_cmpgt_epi64_mask(__m512i(x), _mm512_set1_epi64(y)) != 0;
+}
 #else
 #if GT_ISA_LEVEL == 3
 #define GT_PS(name, ...) _mm256_##name##_ps(__VA_ARGS__)
@@ -135,6 +151,10 @@ template <class R> GT_INLINE bool any(R c) {
   for (int j = 0; j < int(sizeof c / sizeof c[0]); ++j) all |= c[j];
   return all != 0;
 }
+#endif
+
+#if GT_ISA_LEVEL != 4
+template <class R> GT_INLINE bool any_above(R x, decltype(x[0] + 0) y) { return any(R(x > y)); }
 #endif
 
 }  // namespace instruction
@@ -198,6 +218,8 @@ GT_ON_REGISTERS(RealIn<T>, pick(Several<T, N> c, OrNumber<RealIn<T>, N> x, OrNum
                 c.at[k] ? x.at[k] : y.at[k])
 GT_ON_REGISTERS(T, at_most(Several<T, N> x, OrNumber<T, N> bound), instruction::smaller(bound.at[k], x.at[k]))
 GT_ON_REGISTERS(T, at_least(Several<T, N> x, OrNumber<T, N> bound), instruction::larger(bound.at[k], x.at[k]))
+GT_ON_REGISTERS(T, at_most_number(Several<T, N> x, OrNumber<T, N> bound),
+                instruction::smaller(x.at[k], bound.at[k]))
 GT_ON_REGISTERS(T, square_root(Several<T, N> x), instruction::root(x.at[k]))
 GT_ON_REGISTERS(T, nearest_whole(Several<T, N> x), instruction::nearest(x.at[k]))
 GT_ON_REGISTERS(T, fused(Several<T, N> a, OrNumber<T, N> b, OrNumber<T, N> c),
@@ -210,8 +232,14 @@ template <class T, int N> GT_INLINE bool any(Several<T, N> c) {
   return instruction::any(N == 1 ? c.at[0] : Register<T>(c.at[0] | c.at[N - 1]));
 }
 
+template <class T, int N> GT_INLINE bool any_above(Several<T, N> x, T y) {
+  if constexpr (N == 1)
+    return instruction::any_above(x.at[0], y);
+  else
+    return any(x > y);
+}
+
 GT_INLINE Floats to_float(Ints x) { return Floats(__builtin_convertvector(x.at[0], Register<float>)); }
-GT_INLINE Ints to_int(Floats x) { return Ints(__builtin_convertvector(x.at[0], Register<int32_t>)); }
 // Floats to doubles, which fill two registers, and back: for steps whose rounding errors would show in the
 // result.
 #if GT_ISA_LEVEL == 4
@@ -286,6 +314,17 @@ template <class X> GT_INLINE X negated_if(X x, BitsOf<X> odd) {
   return of_bits(bits_of(x) ^ (odd << (8 * int(sizeof(NumberIn<X>)) - 1)));
 }
 
+// Whether any |x| > y, or is NaN: bits of positive numbers compare as the numbers do.
+template <class X> GT_INLINE bool any_beyond(X x, NumberIn<X> y) {
+  return any_above(signed_of(bits_of(size_of(x))), signed_of(bits_of(y)));
+}
+// Whether any x is not in [least, most), for positive bounds: a single comparison, of the bits as signed
+// integers.
+template <class X> GT_INLINE bool any_outside(X x, NumberIn<X> least, NumberIn<X> most) {
+  const auto from = bits_of(least) + kSignBit<X>;
+  return any_above(signed_of(bits_of(x) - from), signed_of(bits_of(most) - from) - 1);
+}
+
 // c - a * b and a * b - c, with or without rounding the product as in `fused`.
 template <class X> GT_INLINE X fused_from(X a, std::type_identity_t<X> b, std::type_identity_t<X> c) {
   return GT_HAS_FMA ? fused(a, -b, c) : c - a * b;
@@ -298,12 +337,14 @@ template <OfFloat X> GT_INLINE X rounded_once(X a, X b, X c) {
   return GT_HAS_FMA ? fused(a, b, c) : narrowed(widened(a) * widened(b) + widened(c));
 }
 
-// c0 + c1 x + c2 x^2 + ...: by Horner's rule, and (`polynomial`) with even and odd powers as two independent
-// chains of half the length.
+// c0 + c1 x + c2 x^2 + ...: by Horner's rule, and (`polynomial`) as shorter chains that do not wait for each
+// other: of even and odd powers, or without FMA, where a step takes twice the time, of pairs, pairs of pairs
+// and so on (Estrin, "Organization of computer systems", 1960).
 template <class X, class C> GT_INLINE X horner(X, C c) { return c; }
 template <class X, class C, class... More> GT_INLINE X horner(X x, C c, More... more) {
   return fused(horner(x, more...), x, c);
 }
+#if GT_HAS_FMA
 template <class X, class C> GT_INLINE X every_second(X, C c) { return c; }
 template <class X, class C> GT_INLINE X every_second(X, C c, C) { return c; }
 template <class X, class C, class... More> GT_INLINE X every_second(X square, C c, C, More... more) {
@@ -313,5 +354,21 @@ template <class X, class C, class... More> GT_INLINE X polynomial(X x, C c, More
   const X square = x * x;
   return fused(every_second(square, more...), x, every_second(square, c, more...));
 }
+#else
+template <class X, int... k> GT_INLINE X by_pairs(X x, const X* c, std::integer_sequence<int, k...>) {
+  constexpr int n = sizeof...(k), half = (n + 1) / 2;
+  if constexpr (n == 1) {
+    return c[0];
+  } else {
+    const X next[] = {(2 * k + 1 < n ? fused(c[2 * k + 1 < n ? 2 * k + 1 : 0], x, c[2 * k < n ? 2 * k : 0])
+                                     : c[2 * k < n ? 2 * k : 0])...};
+    return by_pairs(x * x, next, std::make_integer_sequence<int, half>{});
+  }
+}
+template <class X, class... C> GT_INLINE X polynomial(X x, C... c) {
+  const X all[] = {X(c)...};
+  return by_pairs(x, all, std::make_integer_sequence<int, int(sizeof...(c))>{});
+}
+#endif
 
 }  // namespace gt::math

@@ -42,7 +42,7 @@ inline double normal_quantile(double q, double tail) {
       .0148753612908506148525,    .13692988092273580531,    .59983220655588793769,    1};
   auto ratio = [](const double* top, const double* bottom, double r) {
     double p = top[0], q = bottom[0];
-    for (int k = 1; k < 8; ++k) p = p * r + top[k], q = q * r + bottom[k];
+    for (int k = 1; k < 8; ++k) p = math::fused(p, r, top[k]), q = math::fused(q, r, bottom[k]);
     return p / q;
   };
   if (!(tail >= 0)) return NAN;

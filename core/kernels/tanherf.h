@@ -7,9 +7,9 @@
 
 namespace gt::math {
 
-// The row of the table next to y, its point y0, and y - y0. A NaN in y stays, and has the last row.
+// The row of the table next to y, its point y0, and y - y0. A NaN in y has the last row, and stays in y - y0.
 template <OfFloat X> GT_INLINE X beyond_row(X y, float last, BitsOf<X>& row, X& y0) {
-  const X shifted = at_most(y, last) + 0x1.8p17f;  // whole 64ths
+  const X shifted = at_most_number(y, last) + 0x1.8p17f;  // whole 64ths
   y0 = shifted - 0x1.8p17f;
   row = bits_of(shifted) & 0x3ff;
   return y - y0;
@@ -43,7 +43,7 @@ template <OfFloat X> GT_INLINE X tanh(X x) {
 }
 #endif
 
-#if GT_HAS_FMA
+#if GT_HAS_FMA && GT_ISA_LEVEL != 3
 // -log(erfc(y)) / y - 1.
 template <OfFloat X> GT_INLINE X erf_exponent(X y) {
   return polynomial(y, 1.283791661e-01f, 6.366193891e-01f, 1.027778387e-01f, -1.915307902e-02f,

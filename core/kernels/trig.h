@@ -37,11 +37,11 @@ template <OfFloat X> GT_INLINE X less_multiple_of_half_pi(X x, X k, X& lost) {
   return r;
 #endif
 }
-// sin(r) for |r| <= pi / 2. The rounding error of r^2, or of r^3, is compensated.
+// sin(r) for |r| <= pi / 2. Without FMA, r^3 is rounded once.
 template <OfFloat X> GT_INLINE X sin_reduced(X r) {
   const X q = r * r, p = horner(q, -1.666665971e-01f, 8.333062753e-03f, -1.980934612e-04f, 2.605182090e-06f);
 #if GT_HAS_FMA
-  return fused(fused(p, q, p * fused_less(r, r, q)), r, r);
+  return fused(p, q * r, r);
 #else
   const auto wide = widened(r);
   return r + p * narrowed(wide * wide * wide);
@@ -158,38 +158,43 @@ template <OfFloat X> GT_INLINE X acos(X x) {
   return pick(inner, middle, pick(x < 0, low, 2 * (rest + s)));
 }
 
-// (atan(r) - r) / r for q = r^2 <= 1.
+// (atan(r) - r) / r^3 for q = r^2 <= 1.
 template <OfFloat X> GT_INLINE X atan_rest(X q) {
-  const X low = horner(q, -3.333315253e-01f, 1.999377310e-01f, -1.421105564e-01f, 1.066600457e-01f);
-  const X high = horner(q, -7.552213967e-02f, 4.321185872e-02f, -1.636792719e-02f, 2.920691855e-03f),
-          square = q * q;
-  return q * fused(high, square * square, low);
+  return polynomial(q, -3.333315253e-01f, 1.999377310e-01f, -1.421105564e-01f, 1.066600457e-01f,
+                    -7.552213967e-02f, 4.321185872e-02f, -1.636792719e-02f, 2.920691855e-03f);
 }
 // Above 1: pi / 2 - atan(1 / x).
 template <OfFloat X> GT_INLINE X atan(X x) {
   const X y = size_of(x);
   const auto outer = y > 1;
-  const X r = pick(outer, -1 / y, y), rest = fused(atan_rest(r * r), r, pick(outer, X(-0x1.777a5cp-25f), 0));
+  const X r = pick(outer, -1 / y, y), q = r * r;
+  const X rest = fused(atan_rest(q), q * r, pick(outer, X(-0x1.777a5cp-25f), 0));
   return with_sign_of(x, (pick(outer, X(0x1.921fb6p+0f), 0) + r) + rest);
 }
-// base + atan(r) with its sign, for the quotient r of the smaller and the larger of |x| and |y|. Zeros and
-// infinities have directions as in C99.
-template <OfFloat X> GT_INLINE X atan2(X y, X x) {
-  const X ax = size_of(x), ay = size_of(y);
-  const auto steep = ay > ax;
+// The direction for the quotient r of the smaller and the larger of |x| and |y|.
+template <OfFloat X> GT_INLINE X direction(X y, X x, X r) {
+  const auto steep = size_of(y) > size_of(x);
   const BitsOf<X> left = bits_of(signed_of(bits_of(x)) >> 31);  // all ones, or 0
-  const X top = pick(steep, ax, ay), bottom = pick(steep, ay, ax);
-  X r = top / bottom;
-  r = pick(bottom == 0, 0, r);
-  r = pick(top == __builtin_inff(), 1, r);
   // Steep: pi / 2 -+ atan(r); else to the left pi - atan(r), to the right atan(r).
   const X other = of_bits(left & bits_of(X(0x1.921fb6p+1f)));
   const X other_low = of_bits(left & bits_of(X(-0x1.777a5cp-24f)));
   const X base = pick(steep, X(0x1.921fb6p+0f), other), low = pick(steep, X(-0x1.777a5cp-25f), other_low);
   const X turned = pick(steep, -r, r);
-  const X part = of_bits(bits_of(turned) ^ sign_bit(x));
-  const X out = (base + part) + fused(atan_rest(r * r), part, low);
-  return pick((ax != ax) | (ay != ay), X(__builtin_nanf("")), with_sign_of(y, size_of(out)));
+  const X part = of_bits(bits_of(turned) ^ sign_bit(x)), q = r * r;
+  return with_sign_of(y, size_of((base + part) + fused(atan_rest(q), q * part, low)));
+}
+// Zeros and infinities have directions as in C99.
+template <OfFloat X> GT_RARE X atan2_anywhere(X y, X x) {
+  const X ax = size_of(x), ay = size_of(y), inf = __builtin_inff();
+  const X top = pick(ay > ax, ax, ay), bottom = pick(ay > ax, ay, ax);
+  const X r = pick(top == inf, 1, pick(bottom == 0, 0, top / bottom));
+  return pick((ax != ax) | (ay != ay), X(__builtin_nanf("")), direction(y, x, r));
+}
+template <OfFloat X> GT_INLINE X atan2(X y, X x) {
+  const X ax = size_of(x), ay = size_of(y);
+  if (any_outside(ax + ay, 0x1p-126f, __builtin_inff())) [[unlikely]]
+    return atan2_anywhere(y, x);
+  return direction(y, x, at_most(ax, ay) / at_least(ax, ay));
 }
 
 }  // namespace gt::math
