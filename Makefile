@@ -121,7 +121,7 @@ musl: $(VENV)/.built  ## CPython 3.13 for musl, built with zig's clang from Debi
 	$(BIN)/python -m pip install -q 'ziglang>=0.15'
 	$(BIN)/python tools/musl.py $(ARGS)
 
-systems: $(VENV)/.built  ## musl and macOS: compiled and linked with zig's clang, not run (ARGS=macos: one of them)
+systems: $(VENV)/.built  ## macOS: compiled and linked with zig's clang, not run
 	$(BIN)/python -m pip install -q 'ziglang>=0.15'
 	$(BIN)/python tools/other_systems.py $(ARGS)
 

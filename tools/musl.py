@@ -17,10 +17,10 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import free_threaded
+import other_systems
 import platforms
 
 VERSION, SUITE = "3.13", "trixie"
@@ -36,10 +36,7 @@ STACK = "-DTHREAD_STACK_SIZE=0x100000"
 
 def compilers() -> tuple[Path, Path]:
     """Programs that are zig's clang for musl: CMake and configure want each to be one word."""
-    spec = find_spec("ziglang")
-    if spec is None or not spec.submodule_search_locations:
-        raise platforms.Failed("there is no ziglang. Hint: .venv/bin/python -m pip install ziglang")
-    zig = Path(spec.submodule_search_locations[0], "zig")
+    zig = other_systems.zig()
     made = []
     for name in ("cc", "c++"):
         path = HOME / "compilers" / name

@@ -1,7 +1,7 @@
-"""Compiles and links the core for systems that are not at hand: musl and macOS. `make systems`.
+"""Compiles and links the core for a system that is not at hand, macOS: `make systems`.
 
-    python tools/other_systems.py              # both
-    python tools/other_systems.py macos        # one of them
+    python tools/other_systems.py              # macos
+    python tools/other_systems.py windows      # lists the files that do not compile there
 
 The compiler is PyPI's `ziglang`, which is clang with headers and libraries of many systems. Every file of the core is
 compiled with warnings as errors, for the processor's plainest level, with the flags that CMake has for it, and all are
@@ -9,7 +9,7 @@ linked into one module, which nobody runs: what this finds is code that only Lin
 The headers of Python are this interpreter's. A run that passes writes its row of docs/platforms.md, as those of
 tools/platforms.py do.
 
-Windows is not among them: `windows` can be asked for, compiles file by file, and lists what does not.
+Windows is not supported. musl can be run here: `make musl`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ OBJECTS = platforms.CACHE / "other-systems"
 
 # Of zig: the triple, how a module of Python is linked there, and what the row says of processor and C library.
 SYSTEMS = {
-    "musl": ("x86_64-linux-musl", ["-shared"], "x86-64", "musl"),
     "macos": ("aarch64-macos", ["-shared", "-undefined", "dynamic_lookup"], "aarch64", "libSystem"),
     "windows": ("x86_64-windows-gnu", [], "x86-64", "MinGW"),
 }
@@ -106,7 +105,7 @@ def compiled(system: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("systems", nargs="*", help=", ".join(SYSTEMS))
-    for system in parser.parse_args().systems or ("musl", "macos"):
+    for system in parser.parse_args().systems or ("macos",):
         try:
             compiled(system)
         except platforms.Failed as e:
