@@ -160,8 +160,8 @@ template <OfFloat X> GT_INLINE X acos(X x) {
 
 // (atan(r) - r) / r^3 for q = r^2 <= 1.
 template <OfFloat X> GT_INLINE X atan_rest(X q) {
-  return polynomial(q, -3.333315253e-01f, 1.999377310e-01f, -1.421105564e-01f, 1.066600457e-01f,
-                    -7.552213967e-02f, 4.321185872e-02f, -1.636792719e-02f, 2.920691855e-03f);
+  return horner(q, -3.333315253e-01f, 1.999377310e-01f, -1.421105564e-01f, 1.066600457e-01f,
+                -7.552213967e-02f, 4.321185872e-02f, -1.636792719e-02f, 2.920691855e-03f);
 }
 // Above 1: pi / 2 - atan(1 / x).
 template <OfFloat X> GT_INLINE X atan(X x) {
