@@ -1,5 +1,4 @@
-"""The tables that kernels look up (`core/kernels/tables.h`), `core/float_tables.cpp` and `core/double_tables.cpp`:
-writes both.
+"""Writes `core/tables/`: the tables that kernels look up (`core/kernels/tables.h`).
 
     pip install mpmath && python tools/fit_tables.py
 """
@@ -11,7 +10,7 @@ import mpmath
 from mpmath import mpf
 
 mpmath.mp.dps = 60
-CORE = Path(__file__).parents[1] / "core"
+TABLES = Path(__file__).parents[1] / "core" / "tables"
 HEAD = """\
 // {about}.
 // Written by `python tools/fit_tables.py`, read by kernels/tables.h.
@@ -60,12 +59,12 @@ def powers():
 
 def write(name, about, *tables):
     lines = [line for lines in tables for line in lines]
-    (CORE / name).write_text(HEAD.format(about=about) + "\n".join(lines) + "\n")
+    (TABLES / name).write_text(HEAD.format(about=about) + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
     write(
-        "float_tables.cpp",
+        "float.cpp",
         "What functions of float look up at i / 64: erf, erfc and tanh, each with a slope (that of erf for erfc)",
         table("gradtape_float_erf", float_digits, "float", near_points(mpmath.erf, bell, 4), 3),
         table("gradtape_float_erfc", float_digits, "float", near_points(mpmath.erfc, bell, 10.0625), 3),
@@ -78,9 +77,14 @@ if __name__ == "__main__":
         ),
     )
     write(
-        "double_tables.cpp",
-        "What functions of double look up: 2^(j / 256) and the rest; erf and erfc at i / 128, with the slope of erf",
+        "double_exp.cpp",
+        "What exponentials of double look up: 2^(j / 256) and the rest",
         table("gradtape_double_exp", double_digits, "double", powers(), 2),
-        table("gradtape_double_erf", double_digits, "double", near_points(mpmath.erf, bell, 6, 128), 2),
-        table("gradtape_double_erfc", double_digits, "double", near_points(mpmath.erfc, bell, 6, 128), 2),
     )
+    for function in mpmath.erf, mpmath.erfc:
+        name = f"double_{function.__name__}"
+        write(
+            f"{name}.cpp",
+            f"What {function.__name__} of double looks up: its values at i / 128, with the slope of erf",
+            table(f"gradtape_{name}", double_digits, "double", near_points(function, bell, 6, 128), 2),
+        )

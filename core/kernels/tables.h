@@ -1,5 +1,4 @@
-// The tables of core/float_tables.cpp and core/double_tables.cpp (tools/fit_tables.py), and how a register
-// looks rows of them up.
+// The tables of core/tables (tools/fit_tables.py), and how a register looks rows of them up.
 #pragma once
 #include "registers.h"
 

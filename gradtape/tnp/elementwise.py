@@ -64,6 +64,13 @@ def _logarithm_of_sum(power: Callable, unit: float) -> Callable:
     return function
 
 
+def _heaviside(x: Any, y: Any) -> Any:
+    """The step of x, which is y at 0 and NaN at NaN. It has no gradient with respect to x."""
+    x = tf.stop_gradient(x)
+    step = tf.where(tf.equal(x, x), tf.cast(tf.greater(x, 0), x.dtype), x)
+    return tf.where(tf.equal(x, 0), y + tf.zeros_like(x), step)
+
+
 _each(as_inexact, {
     "exp": tf.exp, "expm1": tf.math.expm1, "log": tf.math.log, "log1p": tf.math.log1p, "sqrt": tf.sqrt,
     "sin": tf.sin, "cos": tf.cos, "tan": tf.tan, "arcsin": tf.asin, "arccos": tf.acos, "arctan": tf.atan,
@@ -87,8 +94,7 @@ _each(meet, {
     "absolute": tf.abs, "positive": tf.identity, "conj": tf.math.conj, "conjugate": tf.math.conj,
     "real": tf.math.real, "imag": tf.math.imag, "angle": tf.math.angle, "equal": tf.equal,
     "not_equal": tf.not_equal, "less": tf.less, "less_equal": tf.less_equal, "greater": tf.greater,
-    "greater_equal": tf.greater_equal, "heaviside": lambda x, y: tf.where(
-        tf.equal(x, 0), y + tf.zeros_like(x), tf.where(tf.equal(x, x), tf.cast(tf.greater(x, 0), x.dtype), x)),
+    "greater_equal": tf.greater_equal, "heaviside": _heaviside,
     "divmod": lambda x, y: (tf.math.floordiv(x, y), tf.math.floormod(x, y)),
 })  # fmt: skip
 _each(lambda *xs: [tf.cast(array(x), tf.bool) for x in xs], {

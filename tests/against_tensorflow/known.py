@@ -53,6 +53,22 @@ DERIVATIVES = (
         "TensorFlow",
     ),
     Known(
+        "experimental.numpy.hypot",
+        "gradient",
+        r"v\(\[0.0, 2.0\]\)",
+        "NaN at (0, 0)",
+        "0",
+        "a subgradient, as for `norm`",
+    ),
+    Known(
+        "experimental.numpy.logaddexp experimental.numpy.logaddexp2",
+        "gradient",
+        r"v\(\[0.0, 2.0\]\)",
+        "of equal numbers all to the first",
+        "half to each",
+        "the derivative; checked by central differences",
+    ),
+    Known(
         "math.squared_difference math.multiply_no_nan math.xlogy math.xlog1py math.xdivy math.segment_prod "
         "math.unsorted_segment_prod math.cumprod math.reduce_prod reduce_prod math.reduce_euclidean_norm nn.silu "
         "linalg.det linalg.slogdet linalg.sqrtm matrix_square_root",
@@ -283,6 +299,22 @@ TYPES = (
         "rarely used parameters (`order`, `out`, `mode`, ...); shapes and sizes are NumPy objects",
         "no such parameters; Python numbers and tuples",
         "few programs use them",
+    ),
+    Known(
+        "experimental.numpy.hypot",
+        "value gradient second",
+        r"e200",
+        "overflows and underflows where squares do",
+        "does not",
+        "as in NumPy",
+    ),
+    Known(
+        "experimental.numpy.heaviside",
+        "value gradient",
+        "nan",
+        "the second argument for NaN",
+        "NaN",
+        "as in NumPy",
     ),
     Known(
         "experimental.numpy.signbit",
