@@ -1,6 +1,6 @@
 """Writes `core/tables/`: the tables that kernels look up (`core/kernels/tables.h`).
 
-    pip install mpmath && python tools/fit_tables.py
+pip install mpmath && python tools/fit_tables.py
 """
 
 import struct
