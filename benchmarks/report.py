@@ -87,6 +87,16 @@ def eager_against_eager(cells: dict[str, Any], metric: str) -> Ratio | None:
     return ratio(cells, metric, "gradtape eager", _EAGER[1:])
 
 
+def not_imported(part: dict[str, Any]) -> list[str]:
+    """Why libraries have no figures because a module is missing: their environment or the benchmark is broken."""
+    return list(dict.fromkeys(
+        f"{label}: {ways['missing']}"
+        for cells in part.get("cases", {}).values()
+        for label, ways in cells.items()
+        if str(ways.get("missing")).startswith(("ModuleNotFoundError", "ImportError"))
+    ))  # fmt: skip
+
+
 def disagreements(part: dict[str, Any]) -> list[str]:
     """Cases whose value differs from ours by more than 0.1 %: their measurement is void. Numbers that are only
     rounding errors, compared with the others of their case, are ignored."""

@@ -156,6 +156,8 @@ def main() -> None:
             parts.plan.begin(name)
             began = time.monotonic()
             part = PARTS[name][0](options)
+            if broken := report.not_imported(part):
+                sys.exit(f"{name} was not measured:\n" + "\n".join(broken))
             part |= {
                 "when": time.strftime("%Y-%m-%d %H:%M"),
                 "commit": measured,

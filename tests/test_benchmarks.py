@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -352,6 +353,23 @@ def test_different_values_are_reported(bench, results):
     models = results["parts"]["keras_models"]
     models["cases"]["MLP"]["jax Keras"]["step"]["check"] = [1.01]
     assert bench.report.disagreements(models) == ["MLP: jax Keras step gives [1.01], gradtape [1.0]"]
+
+
+def test_a_module_that_is_missing_ends_the_run(bench, results, monkeypatch, tmp_path):
+    part = results["parts"]["workloads"]
+    assert bench.report.not_imported(part) == []
+    part["cases"]["W1"]["jax jit"] = {"missing": "ModuleNotFoundError: No module named 'gradtape'"}
+    monkeypatch.setitem(bench.run.PARTS, "workloads", (lambda options: part, 1))
+    monkeypatch.setattr(sys, "argv", ["run.py", "workloads", "--output", str(tmp_path / "results.json")])
+    with pytest.raises(SystemExit, match=r"jax jit: ModuleNotFoundError"):
+        bench.run.main()
+    assert not (tmp_path / "results.json").exists()
+
+
+def test_the_processes_of_peers_need_no_gradtape(bench):
+    modules = {measure.__module__ for measure, _ in bench.run.PARTS.values()}
+    code = f"import sys; sys.modules['gradtape'] = None; import worker, {', '.join(modules)}"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT / "benchmarks")
 
 
 def test_the_distance_to_the_limit_is_that_of_the_longer_one(bench, results):
