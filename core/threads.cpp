@@ -101,9 +101,12 @@ struct Pool {
   int wanted = 0, workers = 0;  // the system may refuse to start as many as wanted
 
   // The work of that call. A worker that has won a chunk (it decremented `left`) may read the rest, because
-  // the call cannot return before the chunk is done.
+  // the call cannot return before the chunk is done. The caller takes chunks from the front, the workers from
+  // the back: in the next op a thread finds the same part of an array in its own cache.
   const ChunkFunction* body = nullptr;
   int64_t n = 0, grain = 1, chunks = 0;
+  int64_t front = 0;             // chunks that the caller has taken
+  std::atomic<int64_t> back{0};  // chunks that workers have taken
   alignas(64) std::atomic<int64_t> left{0};
   alignas(64) std::atomic<int64_t> done{0};  // the caller may sleep on it; the last chunk wakes it
   std::atomic<bool> failed{false};
@@ -115,13 +118,13 @@ struct Pool {
   std::condition_variable wake;
   std::atomic<bool> started{false};  // the latest worker
 
-  bool run_chunk() {
+  bool run_chunk(bool caller) {
     int64_t mine = left.load(std::memory_order_acquire);
     do {
       if (mine <= 0) return false;
     } while (
         !left.compare_exchange_weak(mine, mine - 1, std::memory_order_acq_rel, std::memory_order_acquire));
-    const int64_t all = chunks, begin = (all - mine) * grain;
+    const int64_t all = chunks, begin = (caller ? front++ : all - ++back) * grain;
     int64_t over = 1;
     try {
       (*body)(begin, std::min(begin + grain, n));
@@ -165,7 +168,7 @@ void Pool::work(int hired) {
     return left.load(std::memory_order_relaxed) > 0 || crew.load(std::memory_order_relaxed) != hired;
   };
   while (crew.load() == hired) {
-    while (run_chunk()) {}
+    while (run_chunk(false)) {}
     if (spin(busy)) continue;
     std::unique_lock hold(mutex);
     asleep.fetch_add(1);  // before reading `left`: a caller publishes first and looks here second
@@ -246,6 +249,7 @@ void parallel_for(int64_t n, int64_t grain, ChunkFunction f) {
   const int64_t chunks = p.chunks;
   p.done.store(0, std::memory_order_relaxed);
   p.failed.store(false, std::memory_order_relaxed);
+  p.front = 0, p.back.store(0);
   p.left.store(chunks);
   if (p.asleep.load() > 0) {
     { std::lock_guard hold(p.mutex); }
@@ -254,7 +258,7 @@ void parallel_for(int64_t n, int64_t grain, ChunkFunction f) {
     else
       p.wake.notify_all();
   }
-  while (p.run_chunk()) {}
+  while (p.run_chunk(true)) {}
   auto finished = [&] { return p.done.load(std::memory_order_acquire) == chunks; };
   // A worker that has lost its core in the middle of a chunk gets it back sooner if this thread neither spins
   // nor yields.
