@@ -98,9 +98,8 @@ def test_growth_is_measured_in_one_process_for_all_sizes(bench, monkeypatch):  #
 
 def test_a_process_has_no_more_memory_and_time_than_it_was_given(bench):  # noqa: F811
     chain = {"part": "growth", "name": "chain", "mode": "eager", "library": "gradtape", "size": 3_000_000}
-    reserved = (
-        1.0 if "free-threading" in sys.version else 0.0
-    )  # the allocator of that interpreter, at its start
+    # Without the GIL the interpreter's allocator reserves memory at its start.
+    reserved = 1.0 if "free-threading" in sys.version else 0.0
     small = bench.peers.Peer("gradtape", memory=0.8 + reserved)
     answer = small.ask(do="prepare", key="k", **chain)
     assert "error" in answer

@@ -1,7 +1,4 @@
-"""Writes `core/tables/`: the tables that kernels look up (`core/kernels/tables.h`).
-
-pip install mpmath && python tools/fit_tables.py
-"""
+"""Writes `core/tables/`, which kernels look up (`core/kernels/tables.h`): `python tools/fit_tables.py`, with mpmath."""
 
 import struct
 from pathlib import Path

@@ -23,7 +23,7 @@ namespace {
 using Long = long double;
 
 // Bounds above 2 are where the last roundings would cost another pair of doubles: a quotient of two rounded
-// functions (tanh, tan), a product of three beyond 6 (erfc), a sum that cancels (sinh), a remainder of
+// functions (tanh, tan), a product of three beyond 6 (erfc), sums that cancel (sinh, expm1), a remainder of
 // two roundings (sin, cos and tan without FMA).
 struct Function {
   const char* name;
