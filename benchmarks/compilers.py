@@ -23,7 +23,7 @@ TYPES = ("float32", "float64", "bfloat16", "float16", "int32", "int8", "complex6
 # The files that say themselves where a product is not rounded (CMakeLists.txt): their results are every compiler's.
 EXACT = (
     "exp exp_sub expm1 log log1p sinh cosh tanh asinh acosh atanh sigmoid sin cos tan asin acos atan erf erfc erfinv "
-    "pow atan2 hypot xlogy xlog1py elu selu softplus softsign silu gelu gelu_slope gelu_tanh sigmoid_xent "
+    "lgamma pow atan2 hypot xlogy xlog1py elu selu softplus softsign silu gelu gelu_slope gelu_tanh sigmoid_xent "
     "add.add add.mul sub.mul mul.add mul.sub mul.div mul.under"
 ).split()
 

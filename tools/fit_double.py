@@ -147,6 +147,15 @@ def inverse():
     show("asin: (asin(x) - x) / x^3 to 1/2", *fit(asin, range(12), 0, mpf("0.2501"), weight))
 
 
+def gamma():
+    def log_gamma(z):
+        near = {0: 1 - mpmath.euler, -1: mpmath.euler}
+        return near[z] if z in near else mpmath.loggamma(2 + z) / (z * (z + 1))
+
+    fitted = fit(log_gamma, range(25), -1, mpf("0.5"), lambda z: 1 / log_gamma(z))
+    show("lgamma: log(gamma(2 + z)) / (z (z + 1))", *fitted)
+
+
 def hyperbolic():
     half = STEP[1] ** 2
 
@@ -208,5 +217,5 @@ def erf():
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ["exp", "log", "trig", "inverse", "hyperbolic", "erf"]:
+    for name in sys.argv[1:] or ["exp", "log", "trig", "inverse", "gamma", "hyperbolic", "erf"]:
         globals()[name]()

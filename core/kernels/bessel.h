@@ -1,6 +1,6 @@
 // Bessel functions of order 0 and 1 in double, by series and integrals instead of tables.
 #pragma once
-#include <math.h>
+#include "math.h"
 
 namespace gt::bessel {
 
@@ -14,7 +14,7 @@ template <int n> inline double scaled_i(double x) {
     const double q = u * u / 4;
     double term = n ? u / 2 : 1, sum = term;
     for (int k = 1; k < 100 && term > sum * 1e-18; ++k) sum += term *= q / (k * (k + n));
-    return sign * ::exp(-u) * sum;
+    return sign * math::exp(-u) * sum;
   }
   double term = 1, sum = 1;
   for (int k = 1; k < 30; ++k) {
@@ -26,7 +26,7 @@ template <int n> inline double scaled_i(double x) {
 }
 template <int n> inline double plain_i(double x) {
   const double scaled = scaled_i<n>(x);
-  return scaled == 0 ? (::fabs(x) == INFINITY ? NAN : scaled) : ::exp(::fabs(x)) * scaled;
+  return scaled == 0 ? (::fabs(x) == INFINITY ? NAN : scaled) : math::exp(::fabs(x)) * scaled;
 }
 
 // exp(x) K_n(x): the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0, where cosh t - 1 is 2
@@ -39,14 +39,14 @@ template <int n> inline double scaled_k(double x) {
     const double step = 0.35 / (::sqrt(x) + 0.4);
     double sum = 0.5;
     for (int k = 1; k < 100; ++k) {
-      const double s = ::sinh(k * step / 2), value = ::exp(-2 * x * s * s) * (n ? 1 + 2 * s * s : 1);
+      const double s = math::sinh(k * step / 2), value = math::exp(-2 * x * s * s) * (n ? 1 + 2 * s * s : 1);
       sum += value;
       if (value < 1e-17 * sum) break;
     }
     return sum == sum ? step * sum : x;
   }
   constexpr double euler = 0.57721566490153286061;
-  const double q = x * x / 4, log_half = ::log(x / 2);
+  const double q = x * x / 4, log_half = math::log(x / 2);
   double term = n ? x / 2 : 1, harmonic = n ? 0.5 - euler : -euler,
          sum = 0;  // harmonic: the mean of psi(k + 1) and psi(k + n + 1)
   for (int k = 0; k < 30; ++k) {
@@ -55,9 +55,11 @@ template <int n> inline double scaled_k(double x) {
     term *= q / ((k + 1) * (k + 1 + n));
     if (term < 1e-18 * ::fabs(sum)) break;
   }
-  return ::exp(x) * (n ? 1 / x - sum : sum);
+  return math::exp(x) * (n ? 1 / x - sum : sum);
 }
-template <int n> inline double plain_k(double x) { return x <= 0 ? INFINITY : ::exp(-x) * scaled_k<n>(x); }
+template <int n> inline double plain_k(double x) {
+  return x <= 0 ? INFINITY : math::exp(-x) * scaled_k<n>(x);
+}
 
 inline double y0(double x) { return x <= 0 ? -INFINITY : x == INFINITY ? NAN : ::y0(x); }
 inline double y1(double x) { return x <= 0 ? -INFINITY : x == INFINITY ? NAN : ::y1(x); }

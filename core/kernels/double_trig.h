@@ -17,8 +17,10 @@ template <int N> GT_INLINE Doubles<N> less_quarters(Doubles<N> x, Doubles<N> k) 
 #if GT_HAS_FMA
   return fused(k, -kHalfPiRest, fused(k, -kHalfPi, x));
 #else
-  const Doubles<N> t = (x - k * 0x1.921fb54400000p+0) - k * 0x1.0b4611a600000p-34;
-  return t - k * 0x1.3198a2e037073p-69;
+  // Multiples of 2^-53, as x is where k is not 0: only the third subtraction rounds. (The fourth changes
+  // small remainders.)
+  const Doubles<N> t = (x - k * 0x1.921fb544p+0) - k * 0x1.0b46p-34;
+  return (t - k * 0x1.1a626330p-54) - k * 0x1.45c06e0e68948p-86;
 #endif
 }
 // sin(r) for |r| <= pi/2.

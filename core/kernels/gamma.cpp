@@ -16,7 +16,7 @@ template <int order> constexpr Elementwise by_a(const char* name) {
 }
 
 constexpr Elementwise table[] = {
-    unary_single<kFloat>("lgamma", 20, [](auto x) { return gamma::lgamma(x); }),
+    unary_math<kFloat>("lgamma", 5, [](auto x) { return gamma::lgamma(x); }),
     unary_single<kFloat>("digamma", 20, [](auto x) { return decltype(x)(gamma::digamma(double(x))); }),
     binary_single<kFloat>("polygamma", 200,
                           [](auto n, auto x) { return decltype(x)(gamma::polygamma(double(n), double(x))); }),

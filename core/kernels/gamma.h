@@ -1,29 +1,73 @@
-// The gamma family in double: logarithm and derivatives of gamma, zeta, the incomplete gamma function
+// The gamma family in double, with the elementary functions of math.h and not those of the C library, whose
+// times depend on its version: logarithm and derivatives of gamma, zeta, the incomplete gamma function
 // with its derivatives with respect to the shape parameter, the incomplete beta function.
 #pragma once
-#include <math.h>
+#include "math.h"
 
 namespace gt::gamma {
 
-#if defined(__GLIBC__)
-inline float lgamma(float x) {
-  int sign;
-  return ::lgammaf_r(x, &sign);
+// The remainder of Stirling's formula for lgamma(x), x >= 10.
+template <class X> GT_INLINE X stirling_rest(X x) {
+  const X s = 1 / (x * x);
+  return (1.0 / 12 -
+          s * (1.0 / 360 -
+               s * (1.0 / 1260 - s * (1.0 / 1680 - s * (1.0 / 1188 - s * (691.0 / 360360 - s / 156)))))) /
+         x;
 }
-inline double lgamma(double x) {
-  int sign;
-  return ::lgamma_r(x, &sign);
+// log(gamma(2 + z)) for z in [-1, 1/2], with z + 1: a product with both zeros, near which it is as accurate.
+template <class X> GT_INLINE X lgamma_near_2(X z, X next) {
+  const X more = math::polynomial(
+      z, -0x1.9ae6509ea10a2p-4, 0x1.0e0c9df29355ep-5, -0x1.95ce223a9b80ep-7, 0x1.47974853b2522p-8,
+      -0x1.145121fac6fb4p-9, 0x1.dfebcf7891fb5p-11, -0x1.a96a3f2a0aa39p-12, 0x1.7ed73da6373b5p-13,
+      -0x1.5c86deaebd178p-14, 0x1.402cb8f8493e6p-15, -0x1.284e3fa8d00aep-16, 0x1.143434e80e848p-17,
+      -0x1.01d7b9eb50ffdp-18, 0x1.d9405d19989c0p-20, -0x1.eb50463ccadbap-21, 0x1.114e0f76c3f7ap-21,
+      0x1.5ae2a74a2902dp-24, 0x1.6227c03ad17b1p-24, -0x1.306fc1c6667adp-21, -0x1.c810b85e20ca8p-22,
+      0x1.c8fe734defe84p-23, 0x1.3da78aa34b81ap-21, 0x1.8c8a7bd5cbc5fp-22, 0x1.7823fd8e5fd3ep-24);
+  return z * next * math::fused(more, z, 0x1.b0ee6072093cep-2);
 }
-#else
-inline float lgamma(float x) { return ::lgammaf(x); }
-inline double lgamma(double x) { return ::lgamma(x); }
-#endif
+// log(gamma(x)) for x > 0: by gamma(x + 1) = x gamma(x) from an argument in [1, 2.5], by Stirling's formula
+// from 10 on. What no argument needs is left out.
+template <int N> GT_INLINE math::Doubles<N> lgamma_positive(math::Doubles<N> x) {
+  using D = math::Doubles<N>;
+  const auto large = x >= 10, above = x > 2.5, below = x < 1;
+  D product = math::pick(below, x, 1.0), next = math::pick(below, x, x - 1), z = next - 1;
+  if (math::any(above)) {
+    D near = math::pick(large, 2.0, x);
+    for (int k = 0; k < 8; ++k) {
+      const auto on = near > 2.5;
+      near = near - math::pick(on, 1.0, 0.0);
+      product = product * math::pick(on, near, 1.0);
+    }
+    next = math::pick(above, near - 1, next), z = next - 1;
+  }
+  const D log = math::log(math::pick(large, x, product));
+  const D out = lgamma_near_2(z, next) + math::pick(above, log, 0 - log);
+  if (!math::any(large)) return out;
+  return math::pick(large, (x - 0.5) * (log - 1) + (0.41893853320467274178 + stirling_rest(x)), out);
+}
+// log|gamma(x)|: below 0 by reflection, with a small absolute error near its zeros.
+template <int N> GT_RARE math::Doubles<N> lgamma_anywhere(math::Doubles<N> x) {
+  using D = math::Doubles<N>;
+  const D positive = lgamma_positive(math::pick(x < 0, 1 - x, x));
+  const D sine = math::sin(M_PI * (x - math::nearest_whole(x)));  // a difference without rounding
+  const D negative = math::log(M_PI / math::size_of(sine)) - positive;
+  const D out = math::pick(x < 0, math::pick(x > -1e-17, -math::log(-x), negative), positive);
+  return math::pick((x <= 0) & (math::nearest_whole(x) == x), double(INFINITY), out);  // poles
+}
+template <int N> GT_INLINE math::Doubles<N> lgamma(math::Doubles<N> x) {
+  if (math::any_not_normal(x)) [[unlikely]]
+    return lgamma_anywhere(x);
+  return lgamma_positive(x);
+}
+inline double lgamma(double x) { return lgamma(math::Doubles<1>(x))[0]; }
+inline float lgamma(float x) { return float(lgamma(double(x))); }
+GT_INLINE math::Floats lgamma(math::Floats x) { return math::narrowed(lgamma(math::widened(x))); }
 
 inline double digamma(double x) {
   double sum = 0;
   if (x <= 0) {
-    if (x == ::floor(x)) return NAN;              // a pole
-    sum = -M_PI / ::tan(M_PI * (x - ::rint(x)));  // a difference without rounding, also near 0
+    if (x == ::floor(x)) return NAN;                  // a pole
+    sum = -M_PI / math::tan(M_PI * (x - ::rint(x)));  // a difference without rounding, also near 0
     x = 1 - x;
   }
   for (; x < 10; x += 1) sum -= 1 / x;
@@ -32,7 +76,7 @@ inline double digamma(double x) {
       s *
       (1.0 / 12 -
        s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
-  return sum + ::log(x) - 0.5 / x - series;
+  return sum + math::log(x) - 0.5 / x - series;
 }
 
 // Hurwitz' zeta, the sum of (q + k)^-s, by Euler and Maclaurin.
@@ -51,7 +95,7 @@ inline double zeta(double s, double q) {
   }
   double sum = 0;
   for (; q < 12 + s; q += 1) {
-    const double term = ::pow(q, -s);
+    const double term = math::pow(q, -s);
     sum += term;
     if (q > 1 && term <= 1e-18 * sum) return sum;  // both are 0 if s is large
   }
@@ -65,7 +109,7 @@ inline double zeta(double s, double q) {
                                   1.0 / 74724249600.,
                                   -3617.0 / 10670622842880000.,
                                   43867.0 / 5109094217170944000.};
-  const double power = ::pow(q, -s);
+  const double power = math::pow(q, -s);
   if (power == 0) return sum;
   sum += power * q / (s - 1) + power / 2;
   double term = power * s / q;
@@ -79,13 +123,13 @@ inline double zeta(double s, double q) {
 inline double polygamma(double n, double x) {
   if (n == 0) return digamma(x);
   if (!(n > 0) || n != ::floor(n)) return NAN;
-  const double value = ::exp(lgamma(n + 1)) * zeta(n + 1, x);
+  const double value = math::exp(lgamma(n + 1)) * zeta(n + 1, x);
   return ::fmod(n, 2) == 1 ? value : -value;
 }
 
 // log(1 + x) - x without the cancellation near 0.
 inline double log1p_minus(double x) {
-  if (::fabs(x) > 0.25) return ::log1p(x) - x;
+  if (::fabs(x) > 0.25) return math::log1p(x) - x;
   double power = x, sum = 0;
   for (int k = 2; k < 40; ++k) {
     power *= -x;
@@ -94,18 +138,10 @@ inline double log1p_minus(double x) {
   }
   return sum;
 }
-// The remainder of Stirling's formula for lgamma(x), x >= 10.
-inline double stirling_rest(double x) {
-  const double s = 1 / (x * x);
-  return (1.0 / 12 -
-          s * (1.0 / 360 -
-               s * (1.0 / 1260 - s * (1.0 / 1680 - s * (1.0 / 1188 - s * (691.0 / 360360 - s / 156)))))) /
-         x;
-}
 // x^a exp(-x) / gamma(a + 1): for large a by Stirling's formula, which does not subtract large numbers.
 inline double gamma_power(double a, double x) {
-  if (a < 10) return ::exp(a * ::log(x) - x - lgamma(a + 1));
-  return ::exp(a * log1p_minus((x - a) / a) - stirling_rest(a)) / ::sqrt(2 * M_PI * a);
+  if (a < 10) return math::exp(a * math::log(x) - x - lgamma(a + 1));
+  return math::exp(a * log1p_minus((x - a) / a) - stirling_rest(a)) / ::sqrt(2 * M_PI * a);
 }
 
 // A Taylor polynomial: a value and its derivatives with respect to a parameter, divided by factorials.
@@ -198,7 +234,8 @@ inline double igammac(double a, double x) {
 // The Taylor polynomial of gamma_power by a, divided by its value.
 inline Jet power_jet(double a, double x) {
   Jet exponent(0);  // (a + t) log x - lgamma(a + t + 1), without its constant
-  exponent.c[1] = (a < 10 ? ::log(x) - digamma(a + 1) : ::log1p((x - a) / a) - (digamma(a + 1) - ::log(a)));
+  exponent.c[1] =
+      (a < 10 ? math::log(x) - digamma(a + 1) : math::log1p((x - a) / a) - (digamma(a + 1) - math::log(a)));
   double factorial = 1;
   for (int k = 2; k < kOrders; ++k) exponent.c[k] = -polygamma(k - 1, a + 1) / (factorial *= k);
   Jet out(1);  // its exponential: k out_k = sum of j exponent_j out_(k-j)
@@ -254,18 +291,19 @@ inline double beta_fraction(double a, double b, double x) {
 }
 // x^a (1 - x)^b / beta(a, b).
 inline double beta_power(double a, double b, double x) {
-  if (a < 10 && b < 10) return ::exp(a * ::log(x) + b * ::log1p(-x) + lgamma(a + b) - lgamma(a) - lgamma(b));
+  if (a < 10 && b < 10)
+    return math::exp(a * math::log(x) + b * math::log1p(-x) + lgamma(a + b) - lgamma(a) - lgamma(b));
   if (a < 10 || b < 10) {  // lgamma(a + b) - lgamma(the larger) by Stirling's formula
     const double large = a < b ? b : a, small = a < b ? a : b, total = a + b;
-    const double for_large = large * ((a < b ? ::log1p(-x) : ::log(x)) + ::log1p(small / large));
-    const double for_small = small * ((a < b ? ::log(x) : ::log1p(-x)) + ::log(total) - 1);
-    return ::exp(for_large + for_small - 0.5 * ::log1p(small / large) + stirling_rest(total) -
-                 stirling_rest(large) - lgamma(small));
+    const double for_large = large * ((a < b ? math::log1p(-x) : math::log(x)) + math::log1p(small / large));
+    const double for_small = small * ((a < b ? math::log(x) : math::log1p(-x)) + math::log(total) - 1);
+    return math::exp(for_large + for_small - 0.5 * math::log1p(small / large) + stirling_rest(total) -
+                     stirling_rest(large) - lgamma(small));
   }
   const double away = (x * (a + b) - a);  // the linear terms of the two logarithms cancel
   const double exponent = a * log1p_minus(away / a) + b * log1p_minus(-away / b);
   return ::sqrt(a * b / (2 * M_PI * (a + b))) *
-         ::exp(exponent + stirling_rest(a + b) - stirling_rest(a) - stirling_rest(b));
+         math::exp(exponent + stirling_rest(a + b) - stirling_rest(a) - stirling_rest(b));
 }
 inline double betainc(double a, double b, double x) {
   if (!(a > 0) || !(b > 0) || !(x >= 0 && x <= 1)) return NAN;

@@ -1,6 +1,6 @@
 // Integrals without a closed form, in double: Dawson, the exponential integral, Fresnel, the dilogarithm.
 #pragma once
-#include <math.h>
+#include "math.h"
 
 namespace gt::integrals {
 
@@ -29,7 +29,7 @@ inline double dawsn(double x) {
   }
   for (int n = center - reach; n <= center + reach; n += 2) {
     const double away = u - n * h;
-    sum += ::exp(-away * away) / n;
+    sum += math::exp(-away * away) / n;
   }
   return ::copysign(sum * 0.56418958354775628695, x);  // 1 / sqrt(pi)
 }
@@ -45,7 +45,7 @@ inline double expint(double x) {
       sum += term / k;
       if (term < 1e-18 * k * sum) break;
     }
-    return 0.57721566490153286061 + ::log(x) + sum;
+    return 0.57721566490153286061 + math::log(x) + sum;
   }
   sum = 1;
   for (int k = 1; k < 60; ++k) {
@@ -53,7 +53,7 @@ inline double expint(double x) {
     if (next > term || next < 1e-18) break;
     sum += term = next;
   }
-  return ::exp(x) / x * sum;
+  return math::exp(x) / x * sum;
 }
 
 // The Fresnel integrals: power series, then the continued fraction of the complex error function
@@ -103,7 +103,7 @@ inline void fresnel(double x, double& c, double& s) {
   h = mul(Z{u, -u}, h);
   // The phase pi/2 u^2, reduced while it is exact: u = n + f.
   const double n = ::rint(u), f = u - n, phase = M_PI / 2 * (::fmod(n * n, 4) + ::fmod(2 * n * f, 4) + f * f);
-  const Z wave{::cos(phase), ::sin(phase)}, rest = mul(wave, h);
+  const Z wave{math::cos(phase), math::sin(phase)}, rest = mul(wave, h);
   const Z cs = mul(Z{0.5, 0.5}, Z{1 - rest.re, -rest.im});
   c = ::copysign(cs.re, x), s = ::copysign(cs.im, x);
 }
@@ -124,8 +124,8 @@ inline double spence(double x) {
   if (!(x >= 0) || x == INFINITY) return NAN;
   constexpr double sixth = M_PI * M_PI / 6;
   if (x == 0) return sixth;
-  if (x < 0.5) return sixth - ::log(x) * ::log1p(-x) - spence(1 - x);
-  if (x > 2) return -0.5 * ::log(x) * ::log(x) - spence(1 / x);
+  if (x < 0.5) return sixth - math::log(x) * math::log1p(-x) - spence(1 - x);
+  if (x > 2) return -0.5 * math::log(x) * math::log(x) - spence(1 / x);
   // B_2k / (2k + 1)!
   constexpr double b[] = {1.0 / 36,
                           -1.0 / 3600,
@@ -137,7 +137,7 @@ inline double spence(double x) {
                           -3617.0 / 181400588328960000.,
                           43867.0 / 97072790126247936000.,
                           -174611.0 / 16860010916664115200000.};
-  const double u = -::log(x), q = u * u;
+  const double u = -math::log(x), q = u * u;
   double sum = 0;
   for (int k = 9; k >= 0; --k) sum = sum * q + b[k];
   return u - q / 4 + u * q * sum;

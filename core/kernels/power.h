@@ -18,30 +18,41 @@ template <OfFloat X> GT_INLINE X pow_edges(X x, X y, X out) {
   out = pick(odd, with_sign_of(x, out), out);
   return pick(x == 1, 1, out);
 }
-// |x|^y = 2^(y log2|x|). The logarithm and its product with y are computed in double, since their error is
-// magnified up to 128 times; 2^r of the remainder in float.
-template <OfFloat X> GT_INLINE X pow(X x, X y) {
-  const X inf = __builtin_inff(), size = size_of(x);
+// y log2(2^e (1 + f)) in double, since its error is magnified up to 128 times: log2(1 + f) = 2 atanh(s) /
+// log(2) with s = f / (2 + f).
+template <OfFloat X> GT_INLINE auto log2_times(X f, X e, X y) {
+  const auto wide = widened(f), s = wide / (2 + wide), q = s * s;
+  const auto p = polynomial(q, 2.88539008177792681, 0.961796679234215746, 0.577082843873383156,
+                            0.411706806751642285, 0.340210406833225787);
+  return widened(y) * fused(p, s, widened(e));
+}
+// 2^r - 1 for |r| <= 1/2.
+template <OfFloat X> GT_INLINE X exp2m1_small(X r) {
+  return r * horner(r, 6.931471825e-01f, 2.402264774e-01f, 5.550332367e-02f, 9.618437849e-03f,
+                    1.339890063e-03f, 1.535334159e-04f);
+}
+template <OfFloat X> GT_RARE X pow_anywhere(X x, X y) {
+  const X size = size_of(x);
   const auto tiny = size < 0x1p-126f;
   const BitsOf<X> off = bits_of(pick(tiny, size * 0x1p23f, size)) - 0x3f3504f3u;  // sqrt(1/2)
   const X e = to_float(signed_of(off) >> 23) - pick(tiny, X(23), 0);
-  const X f = of_bits((off & 0x7fffffu) + 0x3f3504f3u) - 1;
-  // log2(1 + f) = 2 atanh(s) / log(2) with s = f / (2 + f).
-  const auto wide = widened(f), s = wide / (2 + wide), q = s * s;
-  const auto p = horner(q, 2.88539008177792681, 0.961796679234215746, 0.577082843873383156,
-                        0.411706806751642285, 0.340210406833225787);
-  const auto log = fused(p, s, widened(e)), exact = widened(y) * log;
+  const auto exact = log2_times(of_bits((off & 0x7fffffu) + 0x3f3504f3u) - 1, e, y);
   const X t = narrowed(exact), near = at_most(at_least(t, -160), 130);  // NaN stays
   const X shifted = near + 0x1.8p23f, k = shifted - 0x1.8p23f;
   const X r = pick(near == t, narrowed(exact - widened(k)), X(0) + (near - near));
-  const X g = horner(r, 6.931471825e-01f, 2.402264774e-01f, 5.550332367e-02f, 9.618437849e-03f,
-                     1.339890063e-03f, 1.535334159e-04f);
-  const X out = one_more_scaled(g * r, shifted);
-  // A branch, since the special cases would take a third of the time.
-  const auto plain = (x > 0) & (x < inf) & (size_of(y) < inf);
-  if (!any(!plain)) [[likely]]
-    return out;
-  return pow_edges(x, y, out);
+  return pow_edges(x, y, one_more_scaled(exp2m1_small(r), shifted));
+}
+// |x|^y = 2^(y log2|x|); 2^r of the remainder r in float.
+template <OfFloat X> GT_INLINE X pow(X x, X y) {
+  const BitsOf<X> off = bits_of(x) - 0x3f3504f3u;
+  const X f = of_bits((off & 0x7fffffu) + 0x3f3504f3u) - 1;
+  const auto exact = log2_times(f, to_float(signed_of(off) >> 23), y);
+  const X t = narrowed(exact);
+  // Without special cases, and neither x nor the result subnormal.
+  if (any_outside(x, 0x1p-126f, __builtin_inff()) || any_beyond(t, 125)) [[unlikely]]
+    return pow_anywhere(x, y);
+  const X shifted = t + 0x1.8p23f, k = shifted - 0x1.8p23f, power = power_of_two(shifted);
+  return fused(exp2m1_small(narrowed(exact - widened(k))), power, power);
 }
 
 // Scaled by a power of two near the larger one, squares neither overflow nor underflow. Numbers without a

@@ -64,6 +64,7 @@ GT_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
 GT_INLINE double square_root(double x) { return __builtin_sqrt(x); }
 GT_INLINE float nearest_whole(float x) { return __builtin_rintf(x); }
 GT_INLINE double nearest_whole(double x) { return __builtin_rint(x); }
+GT_INLINE float whole_below(float x) { return __builtin_floorf(x); }
 // a * b + c; the product is not rounded if the processor has an instruction for that.
 #if GT_HAS_FMA
 GT_INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
@@ -95,6 +96,7 @@ template <class R> GT_INLINE R larger(R x, R y) { return x > y ? x : y; }
 #define GT_PD(name, ...) _mm512_maskz_##name##_pd(0xff, __VA_ARGS__)
 GT_INLINE F nearest(F x) { return GT_PS(roundscale, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 GT_INLINE D nearest(D x) { return GT_PD(roundscale, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+GT_INLINE F below(F x) { return GT_PS(roundscale, x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 GT_INLINE bool any(Register<int32_t> c) { return _mm512_movepi32_mask(__m512i(c)) != 0; }
 GT_INLINE bool any(Register<int64_t> c) { return _mm512_movepi64_mask(__m512i(c)) != 0; }
 // (Of a comparison the compiler would make a register first.)
@@ -114,6 +116,7 @@ GT_INLINE bool any_above(Register<int64_t> x, int64_t y) {
 #endif
 GT_INLINE F nearest(F x) { return GT_PS(round, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 GT_INLINE D nearest(D x) { return GT_PD(round, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+GT_INLINE F below(F x) { return GT_PS(round, x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 GT_INLINE bool any(Register<int32_t> c) { return GT_PS(movemask, F(c)) != 0; }
 GT_INLINE bool any(Register<int64_t> c) { return GT_PD(movemask, D(c)) != 0; }
 #endif
@@ -139,6 +142,9 @@ template <class R, class G> GT_INLINE R by_lane(G g) {
 }
 template <class R> GT_INLINE R nearest(R x) {
   return by_lane<R>([&](int j) { return nearest_whole(x[j]); });
+}
+template <class R> GT_INLINE R below(R x) {
+  return by_lane<R>([&](int j) { return whole_below(x[j]); });
 }
 template <class R> GT_INLINE R root(R x) {
   return by_lane<R>([&](int j) { return square_root(x[j]); });
@@ -222,6 +228,7 @@ GT_ON_REGISTERS(T, at_most_number(Several<T, N> x, OrNumber<T, N> bound),
                 instruction::smaller(x.at[k], bound.at[k]))
 GT_ON_REGISTERS(T, square_root(Several<T, N> x), instruction::root(x.at[k]))
 GT_ON_REGISTERS(T, nearest_whole(Several<T, N> x), instruction::nearest(x.at[k]))
+GT_ON_REGISTERS(T, whole_below(Several<T, N> x), instruction::below(x.at[k]))
 GT_ON_REGISTERS(T, fused(Several<T, N> a, OrNumber<T, N> b, OrNumber<T, N> c),
                 instruction::fused(a.at[k], b.at[k], c.at[k]))
 #undef GT_ON_REGISTERS

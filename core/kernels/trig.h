@@ -7,45 +7,27 @@ namespace gt::math {
 
 // ---- sine, cosine, tangent -----------------------------------------------------------------
 
-// Beyond this, the multiple of pi has too many digits for less_multiple_of_pi: far_sin and the others are
+// Beyond this, the multiple of pi has too many digits for the reductions below: far_sin and the others are
 // used.
-constexpr float kFarFrom = 1e5f;
+constexpr float kFarFrom = GT_HAS_FMA ? 1e5f : 1e4f;
 template <OfFloat X> GT_INLINE auto is_far(X x) { return size_of(x) > kFarFrom; }
 
-// x - k pi, with pi as the sum of three floats (Cody and Waite 1980, chapter 8). The first subtraction is
-// exact, since k is near x / pi; the others are rounded once. Without FMA it is computed in double, where
-// products of the 17 bits of k with 34 bits of pi are exact.
-template <OfFloat X> GT_INLINE X less_multiple_of_pi(X x, X k) {
 #if GT_HAS_FMA
+// x - k pi, with pi as the sum of three floats (Cody and Waite 1980, chapter 8). The first subtraction is
+// exact, since k is near x / pi; the others are rounded once.
+template <OfFloat X> GT_INLINE X less_multiple_of_pi(X x, X k) {
   return fused(k, 0x1.ee59dap-49f, fused(k, 0x1.777a5cp-24f, fused_from(k, 0x1.921fb6p+1f, x)));
-#else
-  const auto wide = widened(k);
-  return narrowed((widened(x) - wide * 0x1.921fb544p+1) - wide * 0x1.0b4611a626331p-33);
-#endif
 }
 template <OfFloat X> GT_INLINE X less_multiple_of_half_pi(X x, X k, X& lost) {
-#if GT_HAS_FMA
   const X first = fused_from(k, 0x1.921fb6p+0f, x), second = k * 0x1.777a5cp-25f, r = first + second;
   // If `second` is the larger one, their sum is either exact or its rounding error does not matter here.
   lost = ((first - r) + second) + fused(k, 0x1.ee59dap-50f, fused_less(k, 0x1.777a5cp-25f, second));
   return r;
-#else
-  const auto wide = widened(k);
-  const auto exact = (widened(x) - wide * 0x1.921fb544p+0) - wide * 0x1.0b4611a626331p-34;
-  const X r = narrowed(exact);
-  lost = narrowed(exact - widened(r));
-  return r;
-#endif
 }
-// sin(r) for |r| <= pi / 2. Without FMA, r^3 is rounded once.
+// sin(r) for |r| <= pi / 2.
 template <OfFloat X> GT_INLINE X sin_reduced(X r) {
   const X q = r * r, p = horner(q, -1.666665971e-01f, 8.333062753e-03f, -1.980934612e-04f, 2.605182090e-06f);
-#if GT_HAS_FMA
   return fused(p, q * r, r);
-#else
-  const auto wide = widened(r);
-  return r + p * narrowed(wide * wide * wide);
-#endif
 }
 // For |x| <= kFarFrom: (-1)^k sin(x - k pi). Adding 1.5 * 2^23 rounds to an integer k, which is then in the
 // low bits.
@@ -61,6 +43,45 @@ template <OfFloat X> GT_INLINE X near_cos(X x) {
   const X s = sin_reduced(less_multiple_of_pi(y, k));
   return negated_if(s, bits_of(shifted));
 }
+#else
+// x - k pi, of which `lost` is to be added, with pi as the sum of four floats (Cody and Waite 1980, chapter
+// 8). The first three have 11 bits at most, so that products with the 13 bits of k, or of 2 k, are exact. So
+// are the first two subtractions, of numbers near each other: the third is the only one that rounds. No part
+// of pi is negative, and -0 stays -0 in all steps.
+template <OfFloat X> GT_INLINE X less_multiple_of_pi(X x, X k, X& lost) {
+  lost = k * -0x1.68c234p-38f;
+  return ((x - k * 0x1.92p+1f) - k * 0x1.fb4p-11f) - k * 0x1.444p-23f;
+}
+// The same for pi / 2, where `lost` is also what the third rounds away.
+template <OfFloat X> GT_INLINE X less_multiple_of_half_pi(X x, X k, X& lost) {
+  const X first = (x - k * 0x1.92p+0f) - k * 0x1.fb4p-12f, second = k * 0x1.444p-24f, r = first - second;
+  lost = -((second - (first - r)) + k * 0x1.68c234p-39f);
+  return r;
+}
+// sin(r + lost) for |r| <= pi / 2: r - r^3 / 8 (1 + p). Near pi / 2 the rounding of a polynomial near 1/6
+// would show; that of a product with p, at most a third, does not. `lost` is far below an ulp where the
+// cosine is not 1.
+template <OfFloat X> GT_INLINE X sin_reduced(X r, X lost = 0) {
+  const X q = r * r, cube = q * (0.125f * r);
+  const X p = polynomial(q, 3.333327770e-01f, -6.666450202e-02f, 1.584747690e-03f, -2.084145672e-05f);
+  return r - (cube + (cube * p - lost));
+}
+// For |x| <= kFarFrom: (-1)^k sin(x - k pi). Adding 1.5 * 2^23 rounds to an integer k, which is then in the
+// low bits; it is +0 where it is 0.
+template <OfFloat X> GT_INLINE X near_sin(X x) {
+  const X shifted = x * 0.318309886f + 0x1.8p23f;
+  X lost;
+  const X r = less_multiple_of_pi(x, shifted - 0x1.8p23f, lost);
+  return negated_if(sin_reduced(r, lost), bits_of(shifted));
+}
+// The same with k + 1/2: cos(x) = sin(x + pi / 2).
+template <OfFloat X> GT_INLINE X near_cos(X x) {
+  const X y = size_of(x), k = whole_below(y * 0.318309886f);
+  X lost;
+  const X r = less_multiple_of_pi(y, k + 0.5f, lost);
+  return negated_if(sin_reduced(r, lost), bits_of(k + 0x1.800002p23f));
+}
+#endif
 // tan(r + lost) for |r| <= pi / 4 is r + u / d with polynomials u and d; its negative reciprocal is
 // -d / (r d + u). As a term of u, `lost` is multiplied by 1 to 1.36; the derivative, 1 to 2, would be exact.
 template <OfFloat X> GT_INLINE X tan_reduced(X r, X lost, BitsOf<X> k) {
@@ -70,16 +91,19 @@ template <OfFloat X> GT_INLINE X tan_reduced(X r, X lost, BitsOf<X> k) {
 #if GT_HAS_FMA
   const X all = fused(r, d, u);
 #else
-  const X all = r + (r * (d - 1) + u);
+  const X all = r + (r * (d - 1) + u);  // d as it was rounded, which the quotient then hardly shows
 #endif
-  const auto even = (k & 1) == 0;
-  return pick(even, u, -d) / pick(even, d, all) + pick(even, r, 0);
+  const BitsOf<X> turned = k << 31;
+  const auto odd = signed_of(turned) < 0;
+  const X quotient = pick(odd, d, u) / pick(odd, all, d);
+  return of_bits(bits_of(quotient) ^ turned) + pick(odd, 0, r);
 }
 template <OfFloat X> GT_INLINE X near_tan(X x) {
   const X shifted = fused(x, 0.636619772f, 0x1.8p23f), k = shifted - 0x1.8p23f;
   X lost;
   const X r = less_multiple_of_half_pi(x, k, lost);
-  return pick(x == 0, x, tan_reduced(r, lost, bits_of(shifted)));
+  const X out = tan_reduced(r, lost, bits_of(shifted));
+  return GT_HAS_FMA ? pick(x == 0, x, out) : out;  // the other reduction leaves -0 as it is
 }
 
 // x - k pi / 2 for the nearest k and any finite x (Payne and Hanek 1983): x is an integer of 24 bits times

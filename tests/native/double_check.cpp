@@ -23,8 +23,7 @@ namespace {
 using Long = long double;
 
 // Bounds above 2 are where the last roundings would cost another pair of doubles: a quotient of two rounded
-// functions (tanh, tan), a product of three beyond 6 (erfc), sums that cancel (sinh, expm1), a remainder of
-// two roundings (sin, cos and tan without FMA).
+// functions (tanh, tan), a product of three beyond 6 (erfc), sums that cancel (sinh, expm1).
 struct Function {
   const char* name;
   Long (*one)(Long);
@@ -39,7 +38,7 @@ const Function functions[] = {
     {"sinh", sinhl, nullptr, -711, 711, 2.5, 2.5}, {"cosh", coshl, nullptr, -711, 711, 2, 2},
     {"tanh", tanhl, nullptr, -20, 20, 3, 3},       {"asinh", asinhl, nullptr, -10, 10, 2, 2},
     {"acosh", acoshl, nullptr, 1, 10, 2, 2},       {"atanh", atanhl, nullptr, -1, 1, 2, 2},
-    {"sin", sinl, nullptr, -100, 100, 2, 2.5},     {"cos", cosl, nullptr, -100, 100, 2, 2.5},
+    {"sin", sinl, nullptr, -100, 100, 2, 2},       {"cos", cosl, nullptr, -100, 100, 2, 2},
     {"tan", tanl, nullptr, -100, 100, 4, 4},       {"asin", asinl, nullptr, -1, 1, 2, 2},
     {"acos", acosl, nullptr, -1, 1, 2, 2},         {"atan", atanl, nullptr, -10, 10, 2, 2},
     {"erf", erfl, nullptr, -6, 6, 2, 2},           {"erfc", erfcl, nullptr, -6, 28, 4, 4},
