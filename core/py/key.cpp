@@ -93,7 +93,14 @@ void Query::add_object(PyObject* o) {
 }
 
 // Tags what follows, so that different nests have different words.
-enum NestMark : uint64_t { kTensorMark = 0x7e5000001, kListMark, kTupleMark, kDictMark, kLeafMark };
+enum NestMark : uint64_t {
+  kTensorMark = 0x7e5000001,
+  kListMark,
+  kTupleMark,
+  kDictMark,
+  kLeafMark,
+  kVariableMark,
+};
 
 void Query::add_nest(PyObject* o) {
   if (is_tensor(o)) {
@@ -204,53 +211,121 @@ PyObject* cache_find(PyObject* self, PyObject* what) {
   });
 }
 
+void put(CacheObject* c, const Query& q, PyObject* value) {
+  if (auto found = c->cache->find(q)) {
+    found->value = Ref<>::borrow(value);
+  } else {
+    c->cache->add(q, Ref<>::borrow(value));
+    while (c->cache->size() > c->most) c->cache->pop_oldest();
+  }
+}
+
 PyObject* cache_add(PyObject* self, PyObject* args) {
   Section here(self);
   PyObject *what, *value;
   if (!PyArg_ParseTuple(args, "OO:add", &what, &value)) return nullptr;
   return guarded<PyObject*>(nullptr, [&] {
-    CacheObject* c = as_cache(self);
     Query q;
     q.add_nest(what);
-    if (auto found = c->cache->find(q)) {
-      found->value = Ref<>::borrow(value);
-    } else {
-      c->cache->add(q, Ref<>::borrow(value));
-      while (c->cache->size() > c->most) c->cache->pop_oldest();
-    }
+    put(as_cache(self), q, value);
     return Py_NewRef(Py_None);
   });
 }
 
-// remember(tensors, runner): `run` calls the runner for such tensors, until the next generation
+// The arguments of a call as a key, and their leaves in the order in which they are written.
+struct Call {
+  Query key;
+  std::vector<Ref<>> leaves;
+
+  // False if there is something else than tensors, variables of known shape, and plain values, in lists and
+  // tuples.
+  bool add(PyObject* o, int depth = 0) {
+    constexpr int kDeepest = 16;  // a list may be in itself
+    if (is_tensor(o)) {
+      if (as_tensor(o)->symbol) return false;
+      key.add(kTensorMark);
+      key.add(as_tensor(o)->value);
+    } else if (is_variable(o)) {
+      VariableObject* v = as_variable(o);
+      if (v->declared) return false;
+      key.add(kVariableMark);
+      key.add(v->uid << 1 | uint64_t(bool(v->trainable)));
+      key.objects.push_back(o);
+    } else if (is_list(o)) {
+      if (depth == kDeepest) return false;
+      key.add(PyTuple_CheckExact(o) ? kTupleMark : kListMark);
+      Ref<> items(checked(fixed_items(o, "")));
+      const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
+      key.add(uint64_t(n));
+      for (Py_ssize_t i = 0; i < n; ++i)
+        if (!add(PySequence_Fast_GET_ITEM(items.get(), i), depth + 1)) return false;
+      return true;
+    } else if (is_plain(o)) {
+      key.add(kLeafMark);
+      key.add_object(o);
+    } else {
+      return false;
+    }
+    leaves.push_back(Ref<>::borrow(o));
+    return true;
+  }
+  bool add_arguments(PyObject* args, PyObject* kwargs) {
+    key.words.reserve(32);
+    leaves.reserve(size_t(Py_SIZE(args)));
+    if (!PyTuple_CheckExact(args) || !add(args)) return false;
+    PyObject *name, *value;
+    if (kwargs)
+      for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &name, &value);) {
+        key.add_object(name);
+        if (!add(value)) return false;
+      }
+    return true;
+  }
+
+ private:
+  // Exact types: others may be compared and taken apart in ways of their own.
+  static bool is_list(PyObject* o) { return PyTuple_CheckExact(o) || PyList_CheckExact(o); }
+};
+
+// takes(args, kwargs) -> whether `remember` can keep a runner for such a call
+PyObject* cache_takes(PyObject*, PyObject* args) {
+  PyObject *positional, *named;
+  if (!PyArg_ParseTuple(args, "O!O!:takes", &PyTuple_Type, &positional, &PyDict_Type, &named)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&] {
+    Call call;
+    return PyBool_FromLong(!thread_state().changed && call.add_arguments(positional, named));
+  });
+}
+
+// remember(args, kwargs, runner): `run` calls the runner for such arguments, until the next generation
 PyObject* cache_remember(PyObject* self, PyObject* args) {
+  PyObject *positional, *named, *runner;
+  if (!PyArg_ParseTuple(args, "O!O!O:remember", &PyTuple_Type, &positional, &PyDict_Type, &named, &runner))
+    return nullptr;
   CacheObject* c = as_cache(self);
-  {
+  return guarded<PyObject*>(nullptr, [&] {
+    Call call;
+    if (!call.add_arguments(positional, named)) fail(Code::Type, "remember: expected what `takes` takes");
     Section here(self);
     std::list<KeyedCache<Ref<>>::Shared> gone;
     const uint64_t now = generation;
     if (c->generation != now) gone = c->cache->take_all();
     c->generation = now;
-  }
-  return cache_add(self, args);
+    put(c, call.key, runner);
+    return Py_NewRef(Py_None);
+  });
 }
 
-// run(tensors) -> the result of the runner that was remembered for such tensors. NotImplemented if there is
-// none, or if this thread is in any context: a tape records, a trace is written, ops are watched, a scope is
-// open.
-PyObject* cache_run(PyObject* self, PyObject* tensors) {
+// The result of the runner that was remembered for such arguments. NotImplemented if there is none, or if
+// this thread is in any context: a tape records, a trace is written, ops are watched, a scope is open.
+PyObject* cache_run(PyObject* self, PyObject* args, PyObject* kwargs) {
   CacheObject* c = as_cache(self);
-  if (c->generation != generation || thread_state().changed || !PyTuple_CheckExact(tensors))
-    Py_RETURN_NOTIMPLEMENTED;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
-    PyObject* t = PyTuple_GET_ITEM(tensors, i);
-    if (!is_tensor(t) || as_tensor(t)->symbol) Py_RETURN_NOTIMPLEMENTED;
-  }
+  if (c->generation != generation || thread_state().changed) Py_RETURN_NOTIMPLEMENTED;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    Query q;
-    q.add_nest(tensors);
-    Ref<> found = find_value(self, q);
-    return found ? run_runner(found.get(), tensors) : Py_NewRef(Py_NotImplemented);
+    Call call;
+    if (!call.add_arguments(args, kwargs)) return Py_NewRef(Py_NotImplemented);
+    Ref<> found = find_value(self, call.key);
+    return found ? run_runner(found.get(), call.leaves) : Py_NewRef(Py_NotImplemented);
   });
 }
 
@@ -308,9 +383,9 @@ Py_ssize_t cache_length(PyObject* self) {
 PyMethodDef methods[] = {
     {"find", cache_find, METH_O, "The value that was added for this, or None."},
     {"add", cache_add, METH_VARARGS, "Keeps a value for this key; the least recently used one is dropped."},
+    {"takes", cache_takes, METH_VARARGS, "Whether a runner can be kept for these arguments."},
     {"remember", cache_remember, METH_VARARGS,
-     "Keeps a runner for tensors, until there is a new generation."},
-    {"run", cache_run, METH_O, "The result of the runner for these tensors, or NotImplemented."},
+     "Keeps a runner for these arguments, until there is a new generation."},
     {"values", cache_values, METH_NOARGS, "All values, the most recently used last."},
     {"clear", cache_clear_method, METH_NOARGS, "Removes all entries."},
     {}};
@@ -332,15 +407,15 @@ PyType_Spec spec = {"gradtape._core.Cache", sizeof(CacheObject), 0, Py_TPFLAGS_D
 // ---- Quick: a callable that runs without Python code of ours if its cache has a runner ---------------
 
 struct QuickObject {
-  PyObject_HEAD PyObject* cache;  // a Cache, whose `run` is tried first
+  PyObject_HEAD PyObject* cache;  // a Cache, whose runners are tried first
 };
 QuickObject* as_quick(PyObject* o) { return reinterpret_cast<QuickObject*>(o); }
 
 PyObject* quick_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject* cache = as_quick(self)->cache;
-  if (cache && Py_TYPE(cache) == CacheType && (!kwargs || PyDict_GET_SIZE(kwargs) == 0)) {
+  if (cache && Py_TYPE(cache) == CacheType) {
     Ref<> held = Ref<>::borrow(cache);
-    Ref<> result(cache_run(cache, args));
+    Ref<> result(cache_run(cache, args, kwargs));
     if (result.get() != Py_NotImplemented) return result.release();
   }
   Ref<> slow(PyObject_GetAttr(self, names.slow_call));
@@ -376,7 +451,8 @@ PyType_Slot quick_slots[] = {
     {Py_tp_call, reinterpret_cast<void*>(quick_call)},
     {Py_tp_members, quick_members},
     {Py_tp_doc,
-     const_cast<char*>("Base of callables: a call is `_quick.run(args)`, or else `_call(*args, **kwargs)`.")},
+     const_cast<char*>(
+         "Base of callables: a call runs what `_quick` remembers for it, or else `_call(*args, **kwargs)`.")},
     {}};
 PyType_Spec quick_spec = {"gradtape._core.Quick", sizeof(QuickObject), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE, quick_slots};

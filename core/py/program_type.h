@@ -38,7 +38,7 @@ CallAttrs* attrs_from_tuple(OpObject* op, PyObject* tuple, const Tensor* first);
 std::vector<Tensor> run_update(ProgramObject* p, PyObject* list, PyObject* targets);
 PyObject* tensor_list(std::vector<Tensor>& tensors, size_t n);  // of the first n; new reference
 
-// The result of a traced function for a tuple of tensors, by a Runner (runner.cpp).
-PyObject* run_runner(PyObject* runner, PyObject* arguments);
+// The result of a traced function, by a Runner (runner.cpp), for the leaves of its arguments.
+PyObject* run_runner(PyObject* runner, const std::vector<Ref<>>& leaves);
 
 }  // namespace gt

@@ -219,6 +219,34 @@ PyObject* list_of(const Field& f) {
   return nullptr;
 }
 
+// rows_of(features, kind, size) -> the numbers of all features, one after the other, as bytes of float32
+// (kind 2) or int64 (3). None if one of them is missing, or has another kind or another number of values.
+PyObject* rows_of(PyObject*, PyObject* args) {
+  PyObject* features;
+  int kind;
+  Py_ssize_t size;
+  if (!PyArg_ParseTuple(args, "O!in:rows_of", &PyTuple_Type, &features, &kind, &size)) return nullptr;
+  if (kind < 2 || kind > 3) return PyErr_SetString(PyExc_ValueError, "rows_of: kind 2 or 3"), nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    const size_t row = size_t(size) * (kind == 2 ? 4 : 8);
+    std::string numbers;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(features); ++i) {
+      PyObject* feature = PyTuple_GET_ITEM(features, i);
+      if (!PyBytes_Check(feature)) return Py_NewRef(Py_None);
+      Field list;
+      if (!each_field(PyBytes_AS_STRING(feature), uint64_t(PyBytes_GET_SIZE(feature)), [&](const Field& f) {
+            if (f.kind == 2 && f.number >= 1 && f.number <= 3) list = f;
+            return true;
+          }))
+        return nullptr;
+      if (list.number != uint64_t(kind)) return Py_NewRef(Py_None);
+      if (!add_numbers(numbers, list, kind == 2)) return nullptr;
+      if (numbers.size() != size_t(i + 1) * row) return Py_NewRef(Py_None);
+    }
+    return checked(PyBytes_FromStringAndSize(numbers.data(), Py_ssize_t(numbers.size())));
+  });
+}
+
 // feature_of(message) -> the kind of a Feature's list (1 bytes, 2 floats, 3 integers, 0 none) and its values:
 // a list, or the bytes of float32 or int64 numbers. If there are several lists, the last one.
 PyObject* feature_of(PyObject*, PyObject* data) {
@@ -245,6 +273,7 @@ PyMethodDef methods[] = {
     {"unframed", unframed, METH_O,
      "The complete records at the beginning of bytes, their size, and what follows."},
     {"maps_of", maps_of, METH_VARARGS, "The maps in the first fields of a message, by name."},
+    {"rows_of", rows_of, METH_VARARGS, "The numbers of features that have the same number of them."},
     {"feature_of", feature_of, METH_O, "The kind and the values of a feature of an example."},
     {nullptr, nullptr, 0, nullptr},
 };

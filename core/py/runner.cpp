@@ -1,4 +1,4 @@
-// Runner: runs a traced function on tensors, without Python code of ours around it.
+// Runner: runs a traced function on the arguments of a call, without Python code of ours around it.
 #include "program_type.h"
 
 namespace gt {
@@ -7,34 +7,100 @@ namespace {
 
 struct RunnerObject {
   PyObject_HEAD PyObject *program,  // a Program, or another object with `update`
-      *externals,                   // a tuple: the variables and tensors it uses besides its arguments
-      *assigned,                    // a tuple: the variables that it changes
-      *finish;                      // makes the result from the outputs; None: the only output is the result
+      *inputs,    // a tuple: the number of a leaf of the arguments, or a captured variable or tensor
+      *assigned,  // a tuple: the variables that it changes, in the same form
+      *result;    // the structure of the result, with numbers of outputs; or a function of the outputs
 };
 RunnerObject* as_runner(PyObject* o) { return reinterpret_cast<RunnerObject*>(o); }
 
-// Runner(program, externals, assigned, finish)
+// Whether a structure can be made here: lists, tuples, dicts, numbers of outputs, None.
+bool is_structure(PyObject* o) {
+  auto all = [](PyObject* items, auto at) {
+    for (Py_ssize_t i = 0; i < Py_SIZE(items); ++i)
+      if (!is_structure(at(items, i))) return false;
+    return true;
+  };
+  if (PyTuple_CheckExact(o)) return all(o, [](PyObject* t, Py_ssize_t i) { return PyTuple_GET_ITEM(t, i); });
+  if (PyList_CheckExact(o)) return all(o, [](PyObject* t, Py_ssize_t i) { return PyList_GET_ITEM(t, i); });
+  if (PyDict_CheckExact(o)) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);)
+      if (!is_structure(value)) return false;
+    return true;
+  }
+  return o == Py_None || PyLong_CheckExact(o);
+}
+
+// The structure with the outputs, a list, in place of their numbers.
+Ref<> filled(PyObject* structure, PyObject* outs) {
+  if (structure == Py_None) return Ref<>::borrow(structure);
+  if (PyLong_CheckExact(structure)) {
+    const Py_ssize_t k = PyLong_AsSsize_t(structure);
+    if (k < 0 || k >= PyList_GET_SIZE(outs)) fail(Code::Value, "Runner: there is no such output");
+    return Ref<>::borrow(PyList_GET_ITEM(outs, k));
+  }
+  if (PyDict_CheckExact(structure)) {
+    Ref<> dict(checked(PyDict_New()));
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(structure, &at, &key, &value);)
+      if (PyDict_SetItem(dict.get(), key, filled(value, outs).get())) throw PythonError{};
+    return dict;
+  }
+  const bool is_tuple = PyTuple_CheckExact(structure);
+  const Py_ssize_t n = Py_SIZE(structure);
+  Ref<> made(checked(is_tuple ? PyTuple_New(n) : PyList_New(n)));
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (is_tuple)
+      PyTuple_SET_ITEM(made.get(), i, filled(PyTuple_GET_ITEM(structure, i), outs).release());
+    else
+      PyList_SET_ITEM(made.get(), i, filled(PyList_GET_ITEM(structure, i), outs).release());
+  return made;
+}
+
+// The items, with leaves of the arguments in place of their numbers.
+Ref<> with_leaves(PyObject* items, const std::vector<Ref<>>& leaves) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(items);
+  if (!n) return Ref<>::borrow(items);
+  Ref<> out(checked(PyTuple_New(n)));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PyTuple_GET_ITEM(items, i);
+    if (PyLong_CheckExact(item)) {
+      const Py_ssize_t k = PyLong_AsSsize_t(item);
+      if (k < 0 || size_t(k) >= leaves.size()) fail(Code::Value, "Runner: there is no such argument");
+      item = leaves[size_t(k)].get();
+    }
+    PyTuple_SET_ITEM(out.get(), i, Py_NewRef(item));
+  }
+  return out;
+}
+
+// Runner(program, inputs, assigned, result)
 PyObject* runner_new(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *program, *externals, *assigned, *finish;
-  if (!PyArg_ParseTuple(args, "OO!O!O:Runner", &program, &PyTuple_Type, &externals, &PyTuple_Type, &assigned,
-                        &finish))
+  PyObject *program, *inputs, *assigned, *result;
+  if (!PyArg_ParseTuple(args, "OO!O!O:Runner", &program, &PyTuple_Type, &inputs, &PyTuple_Type, &assigned,
+                        &result))
     return nullptr;
+  if (!PyCallable_Check(result) && !is_structure(result)) {
+    PyErr_SetString(PyExc_TypeError,
+                    "Runner: expected a structure of lists, tuples and dicts, or a function");
+    return nullptr;
+  }
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
   RunnerObject* r = as_runner(self);
   r->program = Py_NewRef(program);
-  r->externals = Py_NewRef(externals);
+  r->inputs = Py_NewRef(inputs);
   r->assigned = Py_NewRef(assigned);
-  r->finish = Py_NewRef(finish);
+  r->result = Py_NewRef(result);
   return self;
 }
 
 int runner_clear(PyObject* self) {
   RunnerObject* r = as_runner(self);
   Py_CLEAR(r->program);
-  Py_CLEAR(r->externals);
+  Py_CLEAR(r->inputs);
   Py_CLEAR(r->assigned);
-  Py_CLEAR(r->finish);
+  Py_CLEAR(r->result);
   return 0;
 }
 
@@ -42,9 +108,9 @@ int runner_traverse(PyObject* self, visitproc visit, void* arg) {
   RunnerObject* r = as_runner(self);
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(r->program);
-  Py_VISIT(r->externals);
+  Py_VISIT(r->inputs);
   Py_VISIT(r->assigned);
-  Py_VISIT(r->finish);
+  Py_VISIT(r->result);
   return 0;
 }
 
@@ -67,27 +133,24 @@ PyTypeObject* RunnerType;
 
 }  // namespace
 
-PyObject* run_runner(PyObject* self, PyObject* arguments) {
+PyObject* run_runner(PyObject* self, const std::vector<Ref<>>& leaves) {
   if (Py_TYPE(self) != RunnerType) fail(Code::Type, "expected a Runner");
   Ref<> held = Ref<>::borrow(self);
   RunnerObject* r = as_runner(self);
-  Ref<> inputs(PyTuple_GET_SIZE(r->externals) ? checked(PySequence_Concat(arguments, r->externals))
-                                              : Py_NewRef(arguments));
-  Ref<> outs;
+  Ref<> inputs = with_leaves(r->inputs, leaves), assigned = with_leaves(r->assigned, leaves), outs;
   if (Py_TYPE(r->program) == ProgramType) {
     std::vector<Tensor> tensors =
-        run_update(reinterpret_cast<ProgramObject*>(r->program), inputs.get(), r->assigned);
-    if (r->finish == Py_None && tensors.size() == 1)
+        run_update(reinterpret_cast<ProgramObject*>(r->program), inputs.get(), assigned.get());
+    if (PyLong_CheckExact(r->result) && tensors.size() == 1)
       return reinterpret_cast<PyObject*>(new_tensor(std::move(tensors[0])));
     outs = Ref<>(tensor_list(tensors, tensors.size()));
   } else {
     outs = Ref<>(
-        checked(PyObject_CallMethodObjArgs(r->program, names.update, inputs.get(), r->assigned, nullptr)));
+        checked(PyObject_CallMethodObjArgs(r->program, names.update, inputs.get(), assigned.get(), nullptr)));
+    if (!PyList_Check(outs.get())) fail(Code::Value, "Runner: expected a list of outputs");
   }
-  if (r->finish != Py_None) return checked(PyObject_CallOneArg(r->finish, outs.get()));
-  if (!PyList_Check(outs.get()) || PyList_GET_SIZE(outs.get()) != 1)
-    fail(Code::Value, "Runner: expected one output");
-  return Py_NewRef(PyList_GET_ITEM(outs.get(), 0));
+  if (PyCallable_Check(r->result)) return checked(PyObject_CallOneArg(r->result, outs.get()));
+  return filled(r->result, outs.get()).release();
 }
 
 void init_runner(PyObject* module) {

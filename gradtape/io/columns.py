@@ -31,7 +31,7 @@ from gradtape.io.features import (
     UniformRowLength,
     VarLenFeature,
 )
-from gradtape.io.messages import values
+from gradtape.io.messages import equal_rows, values
 
 # Ragged and sparse tensors are imported on first use.
 _tf: Any = gradtape
@@ -132,8 +132,11 @@ class Fixed(Column):
         return [((*self.front, *self.shape), self.dtype)]
 
     def parts(self, examples: list[Example]) -> list:
-        rows = [self.row(self.read(example), k) for k, example in enumerate(examples)]
-        return [joined(rows, (*self.front, *self.shape), self.dtype)]
+        shape = (*self.front, *self.shape)
+        whole = equal_rows(tuple([example.get(self.key) for example in examples]), self.dtype, self.size)
+        if whole is not None:
+            return [_core.from_buffer(whole.reshape(shape), self.dtype._code)]
+        return [joined([self.row(self.read(e), k) for k, e in enumerate(examples)], shape, self.dtype)]
 
     def row(self, values: Any, k: int) -> Any:
         """The values of one example."""

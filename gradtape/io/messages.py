@@ -26,6 +26,16 @@ def parts(data: bytes, count: int) -> list[dict[str, bytes]]:
             raise
 
 
+def equal_rows(features: tuple[bytes | None, ...], dtype: Any, size: int) -> Any:
+    """The values of features with `size` numbers each; None if there are none, or one is not such a feature."""
+    kind = next((kind for kind in _TYPES if _NAMES[kind] == dtype.name), None)
+    try:
+        numbers = None if kind is None else _core.rows_of(features, kind, size)
+    except ValueError:
+        return None  # read one by one, they say which one it is
+    return np.frombuffer(numbers, _TYPES[kind]) if numbers else None
+
+
 def values(key: str, data: bytes | None, dtype: Any) -> Any:
     """The values of a feature; None if there are none."""
     if data is None:

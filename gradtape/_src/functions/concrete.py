@@ -15,7 +15,7 @@ from gradtape._src import engines
 from gradtape._src.base import composites, nest
 from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.functions import kinds
-from gradtape._src.functions.arguments import FunctionType
+from gradtape._src.functions.arguments import FunctionType, Given
 from gradtape._src.functions.kinds import Literal
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.operations import FuncGraph
@@ -322,11 +322,36 @@ class TracedFunction(ConcreteFunction, Traced):
             outs = self.run(tensors, variables)
         return outs[0] if self._only_result else self._packed(outs)
 
+    def remember(self, cache: Any, args: tuple, kwargs: dict, given: Given) -> None:
+        """Has the core run later calls with such arguments: tensors, variables, plain values.
+
+        It cannot if what the trace takes is not among them as it is: defaults, and what was converted to the type that a
+        signature declares.
+        """
+        tensors, variables = given.tensors, given.variables
+        leaves = nest.flatten([args, [*kwargs.values()]])
+        places: dict[int, list[int]] = {}
+        for k, x in enumerate(leaves):
+            places.setdefault(id(x), []).append(k)
+        if len(tensors) != sum(isinstance(x, _core.Tensor) for x in leaves):
+            return
+        if any(id(x) not in places for x in (*tensors, *variables)):
+            return
+        if kwargs and any(len(places[id(t)]) > 1 for t in tensors):
+            return  # one tensor by two names: in later calls it may be two
+        in_place_of = functools.partial(self._in_place_of, variables=[places[id(v)][0] for v in variables])
+        inputs = (*(places[id(t)].pop(0) for t in tensors), *in_place_of(self.externals))
+        assigned = tuple(in_place_of(self._assigned))
+        runner = _core.Runner(self.graph_function.program, inputs, assigned, self._result_in_core)
+        cache.remember(args, kwargs, runner)
+
     @functools.cached_property
-    def runner(self) -> Any:
-        """The fast path of `call` in one native call: tensors only, and no tape, trace or watcher in this thread."""
-        finish = None if self._only_result else self._packed
-        return _core.Runner(self.graph_function.program, tuple(self.externals), self._assigned, finish)
+    def _result_in_core(self) -> Any:
+        """What the core makes the result of: its structure with numbers of outputs, or else `_packed`."""
+        if self._only_result:
+            return 0
+        numbers = None if self._has_parts else self._packed(range(len(self._is_tensor)))
+        return numbers if numbers is not None and _is_simple(numbers) else self._packed
 
     def _packed(self, outs: Sequence[Any]) -> Any:
         """The result in its structure, from the outputs of the graph."""
@@ -335,6 +360,15 @@ class TracedFunction(ConcreteFunction, Traced):
             return flat[0]
         packed = nest.pack_sequence_as(self._structure, flat)
         return composites.together(packed) if self._has_parts else packed
+
+
+def _is_simple(structure: Any) -> bool:
+    """Whether it consists of lists, tuples and dicts only, and not of classes derived from them."""
+    if type(structure) is dict:
+        structure = list(structure.values())
+    elif type(structure) not in (list, tuple):
+        return not nest.is_nested(structure)
+    return all(map(_is_simple, structure))
 
 
 def without_value(x: Any) -> Any:

@@ -100,7 +100,7 @@ class Function(_core.Quick):
         self.jit_compile = jit_compile
         self.reduce_retracing = reduce_retracing
         self.check = check
-        self._quick = _core.Cache(MOST_CALLS)  # by tensors: what runs the trace that serves them
+        self._quick = _core.Cache(MOST_CALLS)  # by arguments: what runs the trace that serves them
         self._plain = Traces(engines.NATIVE)
         # Traces by the engine that runs them, and by the replica that they are made in.
         self._traces_of: dict[tuple[Engine, Any], Traces] = {(engines.NATIVE, None): self._plain}
@@ -151,7 +151,7 @@ class Function(_core.Quick):
     # ---- calls --------------------------------------------------------------------------------
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
-        """The slow path of a call. The core handles the usual one: tensors of known kinds, no tape, trace or watcher."""
+        """The slow path of a call. The core runs calls that are like an earlier one, with no tape, trace or watcher."""
         if settings.functions_run_eagerly() or _core.current_trace() is not None:
             # Inside another trace a function is inlined.
             if _core.current_trace() is not None:
@@ -170,8 +170,8 @@ class Function(_core.Quick):
             return composites.together(nest.map_structure(self._result, result))
         if plain and len(given.tensors) == len(args) and not (given.variables or given.sources):
             traces.calls.add(args, trace)
-            if isinstance(trace, TracedFunction) and not trace.proxies and not _core.has_contexts():
-                self._quick.remember(args, trace.runner)
+        if isinstance(trace, TracedFunction) and not given.sources and self._quick.takes(args, kwargs):
+            trace.remember(self._quick, args, kwargs, given)
         return trace.call_with(given.tensors, given.variables, given.sources)
 
     def _traces_now(self) -> Traces:
