@@ -289,7 +289,15 @@ def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
         first: Any = next(_leaves(value), None) if isinstance(value, (list, tuple)) else None
         own = np.asarray(first if _is_array(first) else np.float32(0)).dtype
         standard = own.kind == "f" and own.itemsize <= 8
-        return array.astype(own.newbyteorder("=") if standard else np.float32, copy=False)
+        with np.errstate(over="ignore"):
+            made = array.astype(own.newbyteorder("=") if standard else np.float32, copy=False)
+        lost = not _is_array(first) and (np.isinf(made) & np.isfinite(array)).any()
+        if lost and _core.current_trace() is None:
+            raise ValueError(
+                f"Can't convert {_short(value)} to a Tensor: it holds a value out of range for float32, the type of "
+                "Python numbers. Hint: tf.constant(x, tf.float64)."
+            )
+        return made
     return array.astype(np.complex128, copy=False) if kind == "c" else array
 
 
