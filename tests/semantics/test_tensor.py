@@ -53,6 +53,7 @@ def test_X1_lists_must_be_rectangular():
         tf.constant([[1.0, 2.0], [3.0]])
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered")
 @pytest.mark.parametrize("value", [1e40, -1e39, [1.0, 1e39], (3.5e38,)], ids=str)
 def test_X1_a_float_out_of_range_needs_a_type(value):
     for convert in (tf.constant, tf.convert_to_tensor, tf.Variable, lambda v: tf.add(v, 1.0)):
