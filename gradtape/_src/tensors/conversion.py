@@ -232,11 +232,13 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
             f"convert_to_tensor: {_short(value)} is not rectangular; every row must have the same length. "
             "Hint: tf.ragged.constant(rows) takes rows of any length."
         ) from e
+    plain = not _is_array(value)
+    if plain and array.dtype == object and code >= 0 and code in dtypes.DIFFERENTIABLE:
+        array = _large_integers_as_floats(array)
     if array.dtype.kind in "OUSVMm" and not dtypes.is_of_ml_dtypes(array.dtype):
         raise _unsupported(value, array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    plain = not _is_array(value)
     if code >= 0:
         if plain or code == text.STRING:
             _check_fits(array, code, value)
@@ -253,6 +255,16 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
     if dtype is dtypes.bfloat16:
         array = array.view(np.uint16)
     return _dense(array, dtype._code)
+
+
+def _large_integers_as_floats(array: np.ndarray) -> np.ndarray:
+    """An array of Python numbers some of which no integer type holds, as float64; any other array as it is."""
+    if not all(isinstance(v, (int, float)) for v in array.flat):
+        return array
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        return array
 
 
 def _is_array(value: Any) -> bool:
