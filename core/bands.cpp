@@ -152,11 +152,7 @@ class BlockRunner {
       for (size_t k = 0; k < in.size(); ++k) in_.push_back(cut[k] ? part(*in[k]) : lent(*in[k]));
       for (const Tensor& y : outs) outs_.push_back(part(y));
       for (const Tensor& x : in_) at_.push_back(&x);
-      static const Attrs none;
-      if (step.kind == Step::Kind::Elementwise)
-        run_elementwise(*step.kernel, at_.data(), outs_[0]);
-      else
-        step.impl->run({at_.data(), int(at_.size()), step.attrs ? *step.attrs : none}, outs_);
+      p_.run_step(step, at_.data(), outs_);
       for (size_t k = 0; k < outs.size(); ++k)
         if (char* to = place(outs[k]); outs_[k].data != to)  // the op returned elements of an operand
           std::memcpy(to, outs_[k].data, size_t(outs_[k].nbytes()));

@@ -13,6 +13,7 @@
 #include "fork.h"
 #include "frame.h"
 #include "ops/elementwise.h"
+#include "step_error.h"
 
 namespace gt {
 
@@ -343,6 +344,21 @@ void Patience::look() {
   check_interrupt();
 }
 
+void Program::run_step(const Step& step, const Tensor* const* in, Outs& outs) const {
+  static const Attrs none;
+  const Call call{in, int(step.in.size()), step.attrs ? *step.attrs : none};
+  try {
+    if (step.kind == Step::Kind::Elementwise)
+      run_elementwise(*step.kernel, in, outs[0]);
+    else
+      step.impl->run(call, outs);
+  } catch (const Error& e) {
+    std::vector<Spec> given;
+    for (int i = 0; i < call.n; ++i) given.push_back(call[i].spec());
+    throw StepError{e, step.op, step.where, std::move(given)};
+  }
+}
+
 void Program::execute(Frame& f, double* times, bool interruptible, bool moved) {
   using Clock = std::chrono::steady_clock;
   static const Attrs none;
@@ -374,7 +390,8 @@ void Program::execute(Frame& f, double* times, bool interruptible, bool moved) {
       continue;
     }
     switch (step.kind) {
-      case Step::Kind::Elementwise: run_elementwise(*step.kernel, f.in[s].data(), outs[0]); break;
+      case Step::Kind::Elementwise:
+      case Step::Kind::Op: run_step(step, f.in[s].data(), outs); break;
       case Step::Kind::Cluster: {
         if (alike[s] > 1) {
           run_together(*this, f, s, alike[s]);
@@ -386,14 +403,9 @@ void Program::execute(Frame& f, double* times, bool interruptible, bool moved) {
         clusters[size_t(step.cluster)].run(f.pointers_in.data(), f.pointers_out.data());
         break;
       }
-      case Step::Kind::Op: {
-        Call call{f.in[s].data(), int(f.in[s].size()), step.attrs ? *step.attrs : none};
-        step.impl->run(call, outs);
-        break;
-      }
       case Step::Kind::Call: {
         Call call{f.in[s].data(), int(f.in[s].size()), none};
-        callback(context, step.call, call, outs);
+        callback(context, step, call, outs);
       }
     }
     for (auto& [alias, of] : f.aliases_of[s]) alias->data = of->data;

@@ -37,6 +37,9 @@ struct Step {
   int call = -1;  // Call: which of the program's callbacks
   std::vector<uint32_t> in, out;
   const char* name = "";
+  // Objects of the Python layer, for errors: the op, and the line of the user's program, if known.
+  const void* op = nullptr;
+  std::shared_ptr<const void> where;
   // Whether results may be where operands are, or in memory that the step brings.
   bool may_share() const { return kind == Kind::Call || (kind == Kind::Op && !impl->allocates); }
 };
@@ -134,7 +137,7 @@ class Program {
   };
 
   // Code outside the program, such as a Python function. Fills `outs`.
-  using Callback = void (*)(void* context, int which, const Call&, Outs& outs);
+  using Callback = void (*)(void* context, const Step&, const Call&, Outs& outs);
 
   std::vector<Value> values;
   std::vector<Step> steps;
@@ -161,6 +164,7 @@ class Program {
   bool run_over(const Tensor* const* inputs);
   void finish();  // call once, when everything above is set; throws if it does not fit together
   bool calls() const { return calls_; }  // whether a step is code outside the program
+  void run_step(const Step& step, const Tensor* const* in, Outs& outs) const;  // an op or element-wise op
 
  private:
   bool over_ = false;  // whether `run_over` is possible

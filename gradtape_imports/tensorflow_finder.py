@@ -6,6 +6,7 @@ install the finder in a Python that never needs either.
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import os
 import sys
@@ -102,6 +103,9 @@ def install() -> None:
             "have one `tensorflow`. Hint: install the alias first, or start the program with `python -m gradtape run`."
         )
     sys.meta_path.insert(0, Finder())
+    if "gradtape" in sys.modules:
+        # Libraries for several frameworks, such as einops, ask which of them has been imported.
+        importlib.import_module(ROOT)
 
 
 def uninstall(force: bool = False) -> None:

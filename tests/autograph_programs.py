@@ -226,6 +226,29 @@ def dict_entries(x):
     return d["s"] * tf.cast(d["n"], tf.float32)
 
 
+def entries_by_name(x):
+    d, row, k, i = {"a": x, "b": {"c": x}}, [x, x * 2.0], "a", 1
+    if x > 0:
+        d[k] = x * 3.0
+        row[-i] = x * x
+        d["b", i] = x
+    else:
+        d["b", i] = -x
+    if x > 1.0:
+        row[i - 1] = -row[i - 1]
+    for _ in tf.range(2):
+        d["b"]["c"] = d["b"]["c"] * x
+        row[i] = row[i] * 0.5
+    while row[i] < 5.0:
+        row[i] = row[i] + 3.0
+    for k in ("d", "e"):
+        if x > 0:
+            d[k] = -x
+        else:
+            d[k] = x * x
+    return d["a"] + d["b"]["c"] + row[0] + row[1] * d["d"] * d["e"] + d["b", 1]
+
+
 def temporaries(x):
     for i in tf.range(3):
         kind = "row"  # a Python value that lives inside of the loop
@@ -400,7 +423,8 @@ PROGRAMS = [
     abs_by_if, if_without_else, elif_chain, nested_ifs, early_return, return_in_nested_if, while_counts,
     while_data_dependent, while_with_break, while_true_break, for_range, for_range_of_tensor,
     for_python_range_of_tensor, for_range_down, for_float_range, for_rows, for_rows_continue, for_break, for_else,
-    return_in_loop, nested_loops, while_in_for_in_if, tuple_state, dict_state, dict_entries, temporaries,
+    return_in_loop, nested_loops, while_in_for_in_if, tuple_state, dict_state, dict_entries, entries_by_name,
+    temporaries,
     defined_in_loop, none_before_loop, conditional_expression, logic, chained_comparison, calls_functions, recursion,
     closure_state, star_arguments, python_loop_tensor_break, python_values, array_in_loop, growing_array,
     array_read_back, array_in_branch, annotated_and_walrus, with_and_try,

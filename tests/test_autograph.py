@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 
 import numpy as np
 import pytest
@@ -427,6 +428,23 @@ def test_error(program, kind, text):
     assert f'File "{__file__}", line ' in note
     found = int(note.rpartition(", in")[0].rpartition("line ")[2])
     assert line < found <= line + 5
+
+
+def test_lines_of_places_are_the_users(caplog):
+    def f(x, i):
+        row = [x, x]
+        if x > 0:
+            row[i] = x * 2.0  # an index that is a tensor: the function runs eagerly
+        return row[0]
+
+    with caplog.at_level(logging.WARNING, "gradtape"):
+        assert tf.function(f)(tf.constant(1.0), tf.constant(0)).numpy() == 2.0
+    (said,) = [r.getMessage() for r in caplog.records if "eagerly" in r.getMessage()]
+    first = f.__code__.co_firstlineno
+    assert int(said.partition(f"{os.path.basename(__file__)}:")[2].partition(":")[0]) in (
+        first + 2,
+        first + 3,
+    ), said
 
 
 def test_errors_when_the_graph_runs():

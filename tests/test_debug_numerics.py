@@ -1,5 +1,7 @@
 """debug.check_numerics: the op that made the first NaN or infinity, forward and backward."""
 
+import logging
+
 import numpy as np
 import pytest
 
@@ -18,11 +20,22 @@ def test_forward():
     assert isinstance(caught.value, tf.errors.InvalidArgumentError)
 
 
-def test_ops_that_only_pass_a_nan_on_are_not_reported():
-    x = tf.constant([np.nan, 1.0])
-    with tf.debug.check_numerics():
-        y = tf.exp(x) + 1.0  # the NaN was given
-    assert np.isnan(y.numpy()[0])
+def test_a_nan_that_was_given_is_no_error_but_said_once(caplog):
+    x = tf.constant([1.0, np.nan])
+    with caplog.at_level(logging.WARNING, "gradtape"), tf.debug.check_numerics():
+        y = tf.exp(tf.reshape(x, [2, 1])) + 1.0  # the NaN was given
+        tf.sqrt(y)
+    assert np.isnan(y.numpy()[1, 0])
+    (said,) = [r.getMessage() for r in caplog.records]
+    assert said.startswith("check_numerics: exp was given a NaN at [1, 0] of float32[2, 1] that no op made")
+    assert said.endswith("# the NaN was given")
+
+
+def test_a_nan_that_is_replaced_is_not_mentioned(caplog):
+    x = tf.constant([1.0, np.nan])
+    with caplog.at_level(logging.WARNING, "gradtape"), tf.debug.check_numerics():
+        tf.exp(tf.where(tf.math.is_nan(x), 0.0, x))
+    assert not caplog.records
 
 
 def test_the_where_trap_in_a_gradient():

@@ -1,5 +1,6 @@
 // Conversion of Python values for the core: numbers and lists, attributes of a call, index expressions.
 #include <algorithm>
+#include <cmath>
 
 #include "calls.h"
 #include "device.h"
@@ -38,6 +39,12 @@ Dtype dtype_code(long long code) {
   return Dtype(code);
 }
 
+// Whether a Python float may become float32 because no type is given: not if that makes it infinite. As in
+// TensorFlow, it may in functions.
+static bool fits_float(double v) {
+  return std::isinf(v) || !std::isinf(float(v)) || thread_state().trace_start;
+}
+
 static bool fits(long long v, Dtype t) {
   if (!is_int(t)) return true;
   int bits = 8 * dtype_size(t);
@@ -61,6 +68,7 @@ class Literal {
     return fill(list, 0);
   }
   Ref<TensorObject> make(int dtype) const {
+    if (dtype < 0 && floats_ && !std::all_of(numbers_.begin(), numbers_.end(), fits_float)) return {};
     if (dtype < 0)
       dtype = int(floats_ ? Dtype::F32 : bools_ ? Dtype::Bool : small_ ? Dtype::I32 : Dtype::I64);
     Dtype t = Dtype(dtype);
@@ -141,8 +149,8 @@ Ref<TensorObject> to_tensor(PyObject* o, int dtype) {
   } else if (is_variable(o)) {
     if (dtype < 0 || int(as_variable(o)->value.dtype) == dtype) return read_variable(as_variable(o));
   } else if (PyFloat_CheckExact(o)) {
-    if (dtype < 0) dtype = int(Dtype::F32);
-    if (is_differentiable(Dtype(dtype))) return scalar_of(PyFloat_AS_DOUBLE(o), Dtype(dtype));
+    if (dtype < 0 && fits_float(PyFloat_AS_DOUBLE(o))) dtype = int(Dtype::F32);
+    if (dtype >= 0 && is_differentiable(Dtype(dtype))) return scalar_of(PyFloat_AS_DOUBLE(o), Dtype(dtype));
   } else if (dtype >= 0 && is_held(Dtype(dtype))) {
     // where a number raises an error too
   } else if (PyLong_CheckExact(o)) {

@@ -40,7 +40,8 @@ static void set_hooks(nb::dict given) {
                                                       {"fetch", &hooks.fetch},
                                                       {"held", &hooks.held},
                                                       {"stored", &hooks.stored},
-                                                      {"times_bools", &hooks.times_bools}};
+                                                      {"times_bools", &hooks.times_bools},
+                                                      {"locate", &hooks.locate}};
   for (const char* name : {"dtypes", "np_dtypes", "errors"}) {
     nb::object tuple = given[name];
     const int wanted = std::string_view(name) == "errors" ? int(Code::Untraceable) + 1 : kDtypes;

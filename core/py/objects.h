@@ -11,6 +11,7 @@
 
 #include "../kernels/loops.h"
 #include "../op.h"
+#include "../step_error.h"
 #include "lock.h"
 #include "sharing.h"
 #include "thread_state.h"
@@ -282,7 +283,8 @@ struct Hooks {
       *fetch,           // an array on a device -> its bytes on the host
       *held,    // (op, operands, attributes) -> the result of an op on values that Python holds, or a tuple
       *stored,  // (bits, type's code) -> what numpy() gives for a type that is only stored
-      *times_bools;  // (x, y) -> x * y, one of them a tensor of bools
+      *times_bools,  // (x, y) -> x * y, one of them a tensor of bools
+      *locate;       // (exception, line): names the line of the user's program in the exception
 };
 extern Hooks hooks;
 
@@ -398,13 +400,18 @@ void add_variable(Tape* t, VariableObject* v);  // whose leaf has joined the tap
 
 // ---- errors -------------------------------------------------------------------------------
 
-void raise(const Error& e);          // sets the Python exception
+void raise(const Error& e);      // sets the Python exception
+void raise(const StepError& e);  // the same, with what an op called by itself would say, and the line
+// Names the line of the user's program, an object given with a step, in the exception that is set.
+void locate_exception(const void* where);
 std::string text_of(PyObject* str);  // for messages: what is not valid UTF-8 is replaced
 // Calls f and turns C++ exceptions into a Python exception and `failed`.
 template <class R, class F> R guarded(R failed, F&& f) noexcept {
   try {
     return f();
   } catch (const PythonError&) {
+  } catch (const StepError& e) {
+    raise(e);
   } catch (const Error& e) {
     raise(e);
   } catch (const std::bad_alloc&) {

@@ -16,19 +16,28 @@ constexpr double kWorthReleasing = 20000;
 // ---- errors -------------------------------------------------------------------------------
 
 // `op: what is wrong; got x: float32[3,4], y: float32[5].`
-static Error with_operands(const Error& e, const OpObject* op, TensorObject* const* in, int n) {
+static Error with_operands(const Error& e, const OpObject* op, const std::vector<Spec>& given) {
   std::string got;
   int param = 0;
-  for (int i = 0; i < std::min(n, 8); ++i) {
+  for (int i = 0; i < std::min(int(given.size()), 8); ++i) {
     while (param < int(op->params.size()) && !is_operand(op->params[param].kind)) ++param;
     if (param == int(op->params.size())) break;
     bool list = op->params[param].kind == ParamKind::Operands;
     got += (i ? ", " : "") + text_of(op->params[param].name) + (list ? "[" + std::to_string(i) + "]" : "") +
-           ": " + in[i]->value.spec().str();
+           ": " + given[size_t(i)].str();
     if (!list) ++param;
   }
   const char* joined = e.text.ends_with('.') ? " Got " : "; got ";  // TensorFlow's sentences are not changed
   return {e.code, op->name + ": " + e.text + (got.empty() ? "" : joined + got + ".")};
+}
+
+void raise(const StepError& e) {
+  try {
+    raise(with_operands(e, static_cast<const OpObject*>(e.op), e.given));
+  } catch (const std::bad_alloc&) {
+    raise(static_cast<const Error&>(e));
+  }
+  locate_exception(e.where.get());
 }
 
 // ---- running ------------------------------------------------------------------------------
@@ -371,7 +380,9 @@ PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs)
                                : run_python(op, in, n, attrs);
     return here.notifies ? watched(op, in, n, out) : out;
   } catch (const Error& e) {
-    throw with_operands(e, op, in, n);
+    std::vector<Spec> given;
+    for (int i = 0; i < n; ++i) given.push_back(in[i]->value.spec());
+    throw with_operands(e, op, given);
   }
 }
 

@@ -14,7 +14,7 @@ PyTypeObject* ProgramType;
 
 namespace {
 
-void call_python(void* context, int which, const Call& call, Outs& outs) {
+void call_python(void* context, const Step& step, const Call& call, Outs& outs) {
   auto* self = static_cast<ProgramObject*>(context);
   WithLock lock;
   Ref<> args(checked(PyTuple_New(call.n)));
@@ -27,7 +27,11 @@ void call_python(void* context, int which, const Call& call, Outs& outs) {
     }
     PyTuple_SET_ITEM(args.get(), i, reinterpret_cast<PyObject*>(new_tensor(std::move(given))));
   }
-  Ref<> result(checked(PyObject_CallObject(self->callbacks[size_t(which)], args.get())));
+  Ref<> result(PyObject_CallObject(self->callbacks[size_t(step.call)], args.get()));
+  if (!result) {
+    locate_exception(step.where.get());
+    throw PythonError{};
+  }
   Ref<> results(checked(PySequence_Tuple(result.get())));
   if (size_t(PyTuple_GET_SIZE(results.get())) < outs.size())
     fail(Code::Value, "a callback returns fewer tensors than it has results");
@@ -69,7 +73,7 @@ void check_operands(const OpObject* op, size_t n) {
 }
 
 // Program(n_inputs, values, steps, results, arena_bytes, in_place=(), bands=())
-//   values: (dtype, shape, place, at, tensor or None); steps: (what, object, ins, outs, attrs);
+//   values: (dtype, shape, place, at, tensor or None); steps: (what, object, ins, outs, attrs[, line]);
 //   bands: (first step, blocks, for each step: (whether operand k is cut, ...))
 static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *values, *steps, *results, *in_place = nullptr, *bands = nullptr;
@@ -126,6 +130,7 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
         step.kernel = op->kernel;
         step.impl = op->impl;
         step.name = op->name.c_str();  // ops of the table live as long as the process
+        step.op = op;
         if (!op->kernel && !op->impl) fail(Code::Runtime, "program: " + op->name + " has no native code");
         if (CallAttrs* a =
                 attrs_from_tuple(op, item(s, 4), step.in.empty() ? nullptr : &prog.values[step.in[0]].form)) {
@@ -133,6 +138,8 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
           step.attrs = &a->values;
         }
       }
+      if (size(s) > 5 && item(s, 5) != Py_None)
+        step.where = std::shared_ptr<PyObject>(Py_NewRef(item(s, 5)), [](PyObject* o) { Py_DECREF(o); });
       prog.steps.push_back(std::move(step));
     });
     each(results,

@@ -566,6 +566,16 @@ void raise(const Error& e) {
   if (error) PyErr_SetObject((PyObject*)Py_TYPE(error.get()), error.get());
 }
 
+void locate_exception(const void* where) {
+  if (!where) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Ref<> done(PyObject_CallFunctionObjArgs(hooks.locate, value, const_cast<void*>(where), nullptr));
+  if (!done) PyErr_Clear();  // the exception itself matters more
+  PyErr_Restore(type, value, traceback);
+}
+
 std::string text_of(PyObject* str) {
   Ref<> bytes(PyUnicode_AsEncodedString(str, "utf-8", "backslashreplace"));
   if (bytes) return PyBytes_AS_STRING(bytes.get());

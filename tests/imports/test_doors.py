@@ -85,9 +85,16 @@ def test_start_imports_next_to_nothing(python):
 
 def test_importing_tensorflow_imports_gradtape_alone(python):
     code = (
-        DOOR + "import sys; before = set(sys.modules); import tensorflow; print(*set(sys.modules) - before)"
+        "import gradtape, gradtape_imports.tensorflow_finder, gradtape_imports.metadata, sys\n"
+        "before = set(sys.modules); gradtape.install_as_tensorflow(); import tensorflow\n"
+        "print(*sorted(set(sys.modules) - before))"
     )
     assert python(code=code) == "tensorflow"
+
+
+def test_libraries_that_ask_what_is_imported_find_it(python):
+    """einops does: `import tensorflow` is not needed."""
+    assert python(code=DOOR + "import sys; print(sys.modules['tensorflow'] is gradtape)") == "True"
 
 
 def test_metadata_knows_the_version(python):

@@ -53,6 +53,40 @@ def test_X1_lists_must_be_rectangular():
         tf.constant([[1.0, 2.0], [3.0]])
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize("value", [1e40, -1e39, [1.0, 1e39], (3.5e38,)], ids=str)
+def test_X1_a_float_out_of_range_needs_a_type(value):
+    for convert in (tf.constant, tf.convert_to_tensor, tf.Variable, lambda v: tf.add(v, 1.0)):
+        with pytest.raises(ValueError, match="out of range"):
+            convert(value)
+    assert np.isinf(np.max(np.abs(tf.constant(value, tf.float32).numpy())))
+    assert np.isinf(np.max(np.abs((tf.constant(1.0) * value).numpy())))
+    np.testing.assert_array_equal(tf.constant(value, tf.float64).numpy(), value)
+    assert np.isinf(np.max(np.abs(tf.function(lambda: tf.constant(value))().numpy())))
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 10**20, 2**100])
+def test_X1_integers_of_any_size_become_floats(value):
+    for dtype in (tf.float32, tf.float64):
+        wanted = np.array(value, dtype.as_numpy_dtype)
+        assert tf.constant(value, dtype).numpy() == wanted
+        np.testing.assert_array_equal(tf.constant([value, 1], dtype).numpy(), [wanted, 1.0])
+    assert (tf.constant(0.5) * value).numpy() == np.float32(value) * 0.5
+    assert (tf.constant(1.0, tf.float64) < value).numpy() == (value > 0)
+    with pytest.raises(ValueError):
+        tf.constant(value)
+
+
+def test_X1_floats_that_fit_or_are_infinite():
+    assert tf.constant([3.4028235e38, float("inf"), -1e400]).numpy().tolist() == [
+        float(np.finfo(np.float32).max),
+        np.inf,
+        -np.inf,
+    ]
+    assert np.isnan(tf.constant(float("nan")).numpy())
+    assert tf.constant(np.float64(1e40)).dtype == tf.float64
+
+
 def test_X1_list_of_tensors_is_stacked():
     a, b = tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])
     assert_close(tf.convert_to_tensor([a, b]), [[1.0, 2.0], [3.0, 4.0]])

@@ -16,7 +16,7 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base import dtypes, log
+from gradtape._src.base import dtypes, errors, log
 from gradtape._src.base.source import trail
 from gradtape._src.graph.ir import is_symbolic
 
@@ -221,7 +221,4 @@ _BUILTINS: dict[Any, Callable] = {range: _range, int: _int, float: _float, len: 
 
 def annotate(error: BaseException) -> None:
     """Adds the lines of the user's code that an error passed through while tracing."""
-    if any(n.startswith("in user code:") for n in getattr(error, "__notes__", ())):
-        return
-    if lines := trail(error, lambda code: code.co_name.startswith("ag__")):
-        error.add_note("in user code:\n\n" + "\n".join(lines))
+    errors.annotate(error, trail(error, lambda code: code.co_name.startswith("ag__")))

@@ -124,6 +124,15 @@ class _Expressions(ast.NodeTransformer):
         return node
 
 
+def _parsed(source: str) -> list[Any]:
+    """The statements of a source that is not the user's, without lines: `_place` gives them those of the user's."""
+    module = ast.parse(source)
+    for n in ast.walk(module):
+        for attribute in n._attributes:
+            n.__dict__.pop(attribute, None)
+    return module.body
+
+
 class _Statements(_Expressions):
     """Rewrites the statements of one function."""
 
@@ -179,17 +188,17 @@ class _Statements(_Expressions):
     def _state(self, names: Sequence[str]) -> tuple[list[ast.stmt], list[ast.expr]]:
         """Functions that get and set variables, and the arguments that pass them on."""
         get, put = f"ag__get_{self.count}", f"ag__set_{self.count}"
-        current = _call("state", *(_lambda(ast.parse(n, mode="eval").body) for n in names))
+        current = _call("state", *(_lambda(_parsed(n)[0].value) for n in names))
         body: list[ast.stmt] = []
         for i, name in enumerate(names):
             given = ast.Subscript(_load("ag__v"), ast.Constant(i), ast.Load())
             test = ast.Compare(given, [ast.Is()], [ast.Attribute(_load(OPERATORS), "UNDEFINED", ast.Load())])
-            assign = ast.parse(f"{name} = ag__v[{i}]").body
+            assign = _parsed(f"{name} = ag__v[{i}]")
             # A place that exists only after one branch must be absent again when the other one runs.
             source = f"{name} = None\ndel {name}"
             if not name.isidentifier():
                 source = f"try:\n    del {name}\nexcept {OPERATORS}.MISSING:\n    pass"
-            remove = ast.parse(source).body
+            remove = _parsed(source)
             body.append(ast.If(test, remove, assign))
         functions = [
             ast.FunctionDef(get, _arguments(), [ast.Return(current)], []),

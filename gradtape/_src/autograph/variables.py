@@ -1,6 +1,6 @@
 """Which variables a statement reads and writes, and which are needed where.
 
-A variable is a local name, or a place such as `self.x` or `d["k"]`, identified by its source text. Places
+A variable is a local name, or a place such as `self.x`, `d["k"]` or `d[k]`, identified by its source text. Places
 outlive the function, so they are always needed; for names, liveness is computed by a backward walk over the statements.
 """
 
@@ -10,6 +10,10 @@ import ast
 from collections.abc import Iterable, Iterator
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+# What an index is made of that can be computed repeatedly.
+_INDEX = (
+    ast.Constant, ast.Name, ast.UnaryOp, ast.BinOp, ast.Tuple, ast.operator, ast.unaryop, ast.expr_context,
+)  # fmt: skip
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -76,6 +80,7 @@ def writes(node: ast.AST | Iterable[ast.AST]) -> list[str]:
     nodes = list(walk_scope(node))
     inner = _comprehension_targets(nodes)
     first: dict[str, tuple] = {}
+    depends: dict[str, set[str]] = {}  # places that are others when one of these names changes
 
     def add(name: str, n: ast.AST) -> None:
         at = (getattr(n, "lineno", 0), getattr(n, "col_offset", 0))
@@ -88,6 +93,7 @@ def writes(node: ast.AST | Iterable[ast.AST]) -> list[str]:
             add(n.id, n)
         elif isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store) and _is_place(n):
             add(ast.unparse(n), n)
+            depends[ast.unparse(n)] = _where(n)
         elif (
             isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
             or isinstance(n, ast.ExceptHandler)
@@ -101,16 +107,24 @@ def writes(node: ast.AST | Iterable[ast.AST]) -> list[str]:
             add(n.name, n)
         elif isinstance(n, ast.MatchMapping) and n.rest:
             add(n.rest, n)
-    return sorted(first, key=first.__getitem__)
+    return [
+        name for name in sorted(first, key=first.__getitem__) if depends.get(name, set()).isdisjoint(first)
+    ]
 
 
 def _is_place(node: ast.AST) -> bool:
-    """Whether a node is like `a.b`, `a[0]` or `a["k"].b`: it can be read and written repeatedly without side effects."""
+    """Whether a node is like `a.b`, `a[0]` or `a[k + 1].b`: it can be read and written without side effects."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
-        if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+        if isinstance(node, ast.Subscript) and not all(isinstance(n, _INDEX) for n in ast.walk(node.slice)):
             return False
         node = node.value
     return isinstance(node, ast.Name)
+
+
+def _where(place: ast.AST) -> set[str]:
+    """The names that a place with names as indices is made of; none if its indices are constants."""
+    indices = [n.slice for n in ast.walk(place) if isinstance(n, ast.Subscript)]
+    return reads(place) | reads(indices) if reads(indices) else set()
 
 
 def declared(function: ast.AST, kind: type | tuple[type, ...]) -> set[str]:

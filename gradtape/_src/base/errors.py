@@ -141,6 +141,24 @@ def set_message(error: Exception, message: str) -> None:
         error._message = message
 
 
+_NOTE = "in user code:\n\n"
+
+
+def locate(error: BaseException, line: Any) -> None:
+    """Names a line of the user's program (`source.Line`) in a note to an error, unless it names one already."""
+    if line is not None and line.number:
+        annotate(
+            error,
+            [f'    File "{line.file}", line {line.number}', *([f"        {line.text}"] if line.text else [])],
+        )
+
+
+def annotate(error: BaseException, lines: list[str]) -> None:
+    """Adds lines of the user's code in a note to an error, unless it has such a note."""
+    if lines and not any(n.startswith(_NOTE) for n in getattr(error, "__notes__", ())):
+        error.add_note(_NOTE + "\n".join(lines))
+
+
 class _CodedError(OpError):
     """A class with a fixed code: TensorFlow's constructor `(node_def, op, message, *args)`."""
 

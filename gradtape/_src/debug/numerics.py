@@ -5,7 +5,6 @@ of `tf.debugging.enable_check_numerics`, which behaves like TensorFlow's. A watc
 operands, result)` after every op of its thread that runs by itself, and as `watcher(None, (tensor,), None)` when
 values leave for Python; it may raise. While there is one, functions of the thread run eagerly and its tapes are not
 compiled, so that every op is seen. Without one, it costs one comparison per op.
-run eagerly and its tapes do not compile, so that every op is seen. Without one it costs a comparison an op.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.base import log
 from gradtape._src.base.errors import InvalidArgumentError, more
 from gradtape._src.base.source import Line, is_library, user_line
 from gradtape._src.debug.graph import elements
@@ -54,6 +54,9 @@ class check_numerics(_core.Scope):  # noqa: N801 - used like a function
     ...         y = tf.where(x > 0, tf.math.log(safe), 0.0)
     ...     print(tape.gradient(y, x).numpy())
     [0.25 0.  ]
+
+    A NaN that was given, in data or in a variable, is no error: the log says once which op was the first to compute
+    with it.
 
     An infinity inside a gradient rule counts only when it leaves the rule, because some are computed only to be
     discarded.
@@ -119,10 +122,13 @@ def _bad(x: Any, infinities: bool = True) -> np.ndarray | None:
 
 
 class _Blame:
-    """Raises for the op that produced a bad value; ops that get one as an operand and pass it on are not blamed."""
+    """Raises for the op that produced a bad value; ops that get one as an operand and pass it on are not blamed.
+    If no op produced it, the log says once which op was given it.
+    """
 
     def __init__(self, infinities: bool) -> None:
         self._infinities = infinities
+        self._said = False  # that a NaN was given
         self._lines: dict[int, Line] = {}  # by the number of a tape's record
         # Infinities made by a gradient rule, with the record that it belongs to: by id of the tensor.
         self._pending: dict[int, tuple[Any, int, NumericsError]] = {}
@@ -147,6 +153,8 @@ class _Blame:
             if bad is None:
                 continue
             if any(_bad(x, infinities=nans is None or not number) is not None for x in operands):
+                if not (number or self._said):
+                    self._say_given(op, operands)
                 self._pass_on(operands, (r,))
                 continue
             error = self._error(op, operands, r, bad if nans is None else nans, number, of)
@@ -156,6 +164,22 @@ class _Blame:
                 self._pending[id(r)] = (r, number, error)
             else:
                 raise error
+
+    def _say_given(self, op: Any, operands: tuple) -> None:
+        found = next(((x, bad) for x in operands if (bad := _bad(x, infinities=False)) is not None), None)
+        if found is None:
+            return
+        self._said = True
+        x, bad = found
+        index = [int(i) for i in np.argwhere(bad)[0]]
+        log.warning(
+            "check_numerics: %s was given a NaN at %s of %s that no op made: it came with the data, or is in a "
+            "variable.\n  at %s",
+            op.op_name,
+            index,
+            _kind(x),
+            user_line().shown,
+        )
 
     def _pass_on(self, operands: tuple, results: tuple) -> None:
         pending = next((self._pending[id(x)] for x in operands if id(x) in self._pending), None)

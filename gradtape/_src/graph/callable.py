@@ -15,6 +15,7 @@ from gradtape._src.base.errors import Untraceable
 from gradtape._src.engines import NATIVE, Engine
 from gradtape._src.graph.ir import Callback, Graph, Node, Value, symbolic, written_to
 from gradtape._src.graph.simplify import live, simplify
+from gradtape._src.graph.trace import made_again
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 _EVERYTHING = (1 << 64) - 1
@@ -303,10 +304,11 @@ def replay(graph: Graph, tensors: Sequence[Any]) -> list:
 
     for node in graph.nodes:
         operands = [tensor(v) for v in node.operands]
-        if isinstance(node.op, _core.Op):
-            results = _core.apply(node.op, operands, node.attrs)
-        else:
-            results = node.op(operands, [(v.shape, v.dtype) for v in node.results])
+        with made_again(node):
+            if isinstance(node.op, _core.Op):
+                results = _core.apply(node.op, operands, node.attrs)
+            else:
+                results = node.op(operands, [(v.shape, v.dtype) for v in node.results])
         env.update(zip(node.results, results, strict=True))
     return [tensor(v) for v in graph.outputs]
 

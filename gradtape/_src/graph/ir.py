@@ -113,12 +113,13 @@ class Graph:
 
     is_pass = False  # whether it is the backward pass of a tape, which is compiled natively
 
-    __slots__ = ("inputs", "nodes", "outputs", "random_ops", "simplified", "_constants")
+    __slots__ = ("inputs", "nodes", "outputs", "random_ops", "simplified", "line", "_constants")
 
     def __init__(self) -> None:
         self.inputs: list[Value] = []
         self.nodes: list[Node] = []
         self.outputs: list[Value] = []
+        self.line: Any = None  # of the node, of another graph or recording, that is being made again
         self.simplified = False  # it, or the graph that it is part of, has been simplified
         self.random_ops = 0  # how many there are; they are numbered, see gradtape/_src/tensors/random.py
         self._constants: dict[Any, Value] = {}
@@ -170,6 +171,7 @@ class Graph:
         """Appends a node whose results have these (shape, dtype)s."""
         node = Node(op, tuple(operands), attrs)
         node.results = tuple([Value(self, shape, dtype, node) for shape, dtype in specs])
+        node.line = self.line
         self.nodes.append(node)
         return node.results
 

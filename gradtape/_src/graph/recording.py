@@ -23,6 +23,7 @@ from gradtape._src import ops
 from gradtape._src.base import composites, dtypes
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import UnimplementedError, Untraceable, set_message
+from gradtape._src.base.source import user_line
 from gradtape._src.engines import NATIVE, Engine
 from gradtape._src.graph.calls import (
     OPENERS,
@@ -209,6 +210,7 @@ class Recording(Trace):
 
     def _noted(self, call: Call, results: list) -> Any:
         node = Node(call, tuple(values_in((call.args, call.kwargs))), ())
+        node.line = user_line()
         values: list[Recorded] = []
 
         def value_of(*leaves: Any) -> Any:

@@ -19,7 +19,7 @@ from gradtape._src.base.errors import Untraceable
 from gradtape._src.engines import NATIVE, Engine
 from gradtape._src.graph.calls import Bindable, Frame, Place, Recorded, has_gaps, leaves_of, recorded_value
 from gradtape._src.graph.ir import Node, symbolic
-from gradtape._src.graph.trace import Trace
+from gradtape._src.graph.trace import Trace, made_again
 from gradtape._src.graph.traced import Traced
 
 _MOST_PROGRAMS = 64  # of one segment; the least recently used one is dropped
@@ -174,11 +174,12 @@ class _Inside(Frame):
 def make_calls(nodes: Iterable[Node], frame: Frame) -> None:
     """Makes calls one after the other with the values of a frame."""
     for node in nodes:
-        if node.op.numbered is not None and _core.current_trace() is None:
-            with node.op.numbered.scope():
+        with made_again(node):
+            if node.op.numbered is not None and _core.current_trace() is None:
+                with node.op.numbered.scope():
+                    results = node.op.make(frame)
+            else:
                 results = node.op.make(frame)
-        else:
-            results = node.op.make(frame)
         if len(node.results) == 1 and type(results) is _core.Tensor:
             frame[node.results[0]] = results
         elif node.results:

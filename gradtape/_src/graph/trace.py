@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from gradtape import _core
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import DIFFERENTIABLE
-from gradtape._src.base.errors import InaccessibleTensorError, Untraceable
+from gradtape._src.base.errors import InaccessibleTensorError, Untraceable, locate
 from gradtape._src.base.source import user_line
 from gradtape._src.engines import NATIVE, Engine
-from gradtape._src.graph.ir import Callback, Graph, Value, symbolic
+from gradtape._src.graph.ir import Callback, Graph, Node, Value, symbolic
 from gradtape._src.tensors import protocol
 from gradtape._src.tensors.conversion import read
 
@@ -101,6 +101,7 @@ class Trace(Graph):
     ) -> None:
         super().__init__()
         self.outer = outer
+        self.line = None if outer is None else outer.line
         self.gradient_of: Any = None  # the code of the function whose gradient is traced: custom.py
         self.engine: Engine = engine if outer is None else outer.engine  # the engine that will run it
         # Whether it may run later, whatever variables hold then; so each of them must keep one shape.
@@ -130,7 +131,8 @@ class Trace(Graph):
         self, op: Any, operands: Sequence[Value], attrs: tuple, specs: Sequence[tuple]
     ) -> tuple[Value, ...]:
         results = super().add(op, operands, attrs, specs)
-        self.nodes[-1].line = user_line()
+        if self.line is None:
+            self.nodes[-1].line = user_line()
         return results
 
     def run_on(self, engine: Engine) -> None:
@@ -254,6 +256,28 @@ class Trace(Graph):
             value = self._captured[id(tensor)] = self.input(tuple(tensor.shape), tensor.dtype._code)
             self.externals.append(tensor)
         return value
+
+
+class made_again:
+    """While a node of another graph or recording is made again: what is traced has its line, and errors name it."""
+
+    __slots__ = ("_line", "_trace", "_before")
+
+    def __init__(self, node: Node) -> None:
+        self._line = node.line
+
+    def __enter__(self) -> None:
+        self._trace = trace = _core.current_trace()
+        if isinstance(trace, Graph):
+            self._before = trace.line
+            if self._line is not None and self._line.number:
+                trace.line = self._line
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(self._trace, Graph):
+            self._trace.line = self._before
+        elif error is not None:
+            locate(error, self._line)
 
 
 def is_tracing() -> bool:

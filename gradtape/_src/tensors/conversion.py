@@ -232,11 +232,13 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
             f"convert_to_tensor: {_short(value)} is not rectangular; every row must have the same length. "
             "Hint: tf.ragged.constant(rows) takes rows of any length."
         ) from e
+    plain = not _is_array(value)
+    if plain and array.dtype == object and code >= 0 and code in dtypes.DIFFERENTIABLE:
+        array = _large_integers_as_floats(array)
     if array.dtype.kind in "OUSVMm" and not dtypes.is_of_ml_dtypes(array.dtype):
         raise _unsupported(value, array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    plain = not _is_array(value)
     if code >= 0:
         if plain or code == text.STRING:
             _check_fits(array, code, value)
@@ -253,6 +255,16 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
     if dtype is dtypes.bfloat16:
         array = array.view(np.uint16)
     return _dense(array, dtype._code)
+
+
+def _large_integers_as_floats(array: np.ndarray) -> np.ndarray:
+    """An array of Python numbers some of which no integer type holds, as float64; any other array as it is."""
+    if not all(isinstance(v, (int, float)) for v in array.flat):
+        return array
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        return array
 
 
 def _is_array(value: Any) -> bool:
@@ -289,7 +301,15 @@ def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
         first: Any = next(_leaves(value), None) if isinstance(value, (list, tuple)) else None
         own = np.asarray(first if _is_array(first) else np.float32(0)).dtype
         standard = own.kind == "f" and own.itemsize <= 8
-        return array.astype(own.newbyteorder("=") if standard else np.float32, copy=False)
+        with np.errstate(over="ignore"):
+            made = array.astype(own.newbyteorder("=") if standard else np.float32, copy=False)
+        lost = not _is_array(first) and (np.isinf(made) & np.isfinite(array)).any()
+        if lost and _core.current_trace() is None:
+            raise ValueError(
+                f"Can't convert {_short(value)} to a Tensor: it holds a value out of range for float32, the type of "
+                "Python numbers. Hint: tf.constant(x, tf.float64)."
+            )
+        return made
     return array.astype(np.complex128, copy=False) if kind == "c" else array
 
 

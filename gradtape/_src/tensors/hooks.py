@@ -247,5 +247,6 @@ def install() -> None:
             held=_run_held,
             stored=stored.shown,
             times_bools=times_bools,
+            locate=e.locate,
         )
     )

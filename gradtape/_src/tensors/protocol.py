@@ -44,6 +44,7 @@ class Hooks(TypedDict):
     held: Callable[[Any, tuple, tuple], Any]  # an op on values that Python holds: (op, operands, attributes)
     stored: Callable[[Any, int], Any]  # (bits, type) of a type that is only stored: the result of numpy()
     times_bools: Callable[[Any, Any], Any]  # x * y, one of them a tensor of bools
+    locate: Callable[[BaseException, Any], None]  # names the line of the user's program in an exception
 
 
 class Symbol(Protocol):

@@ -22,7 +22,7 @@ _REDUCED = ("mul.sum",)  # pairs of an operation and a reduction of rows (core/k
 class Step:
     """One step of a program before it is numbered."""
 
-    __slots__ = ("what", "object", "operands", "results", "attrs", "nodes")
+    __slots__ = ("what", "object", "operands", "results", "attrs", "nodes", "line")
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class Step:
         nodes: tuple[Node, ...] = (),
     ) -> None:
         self.nodes = nodes  # that it computes
+        self.line = nodes[0].line if nodes else None  # of the user's program, for errors
         self.what = what
         self.object = obj
         self.operands = operands
@@ -266,7 +267,7 @@ def _write(lowered: Lowered) -> Any:
         numbers[v] = len(values)
         values.append((v.dtype, v.shape, place, numbers[at] if isinstance(at, Value) else at, v.constant))
     written = [
-        (s.what, s.object, [numbers[v] for v in s.operands], [numbers[v] for v in s.results], s.attrs)
+        (s.what, s.object, [numbers[v] for v in s.operands], [numbers[v] for v in s.results], s.attrs, s.line)
         for s in steps
     ]
     results = [numbers[v] for v in graph.outputs]
