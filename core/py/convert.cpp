@@ -291,7 +291,8 @@ static int64_t normal_axis(const OpObject* op, const Param& p, int64_t axis, int
 static void resolve_reshape(const OpObject* op, std::vector<int64_t>& dims, const Tensor& x) {
   int64_t known = 1, numel = x.numel;
   int free = -1;
-  // In an empty tensor, -1 is computed without the sizes 0: [0, 28, 28] to [0, -1] is [0, 784].
+  // In an empty tensor, -1 is computed without the sizes 0: [0, 28, 28] to [0, -1] is [0, 784], and rounded
+  // down.
   bool empty = x.numel == 0 && std::find(dims.begin(), dims.end(), 0) != dims.end();
   if (empty) {
     numel = 1;
@@ -309,7 +310,7 @@ static void resolve_reshape(const OpObject* op, std::vector<int64_t>& dims, cons
     }
   }
   if (free < 0) return;
-  if (known == 0 || numel % known)
+  if (known == 0 || (numel % known && !empty))
     fail(op->name + ": Input to reshape is a tensor with " + std::to_string(x.numel) +
          " values, but the requested shape requires a multiple of " + std::to_string(known) + ".");
   dims[free] = numel / known;

@@ -433,6 +433,14 @@ def test_X9_matmul_of_incompatible_shapes():
         tf.matmul(tf.ones([2, 3]), tf.ones([2, 3]))
 
 
+@pytest.mark.parametrize(
+    "sizes, shape, expected",
+    [([0, 28, 28], [0, -1], (0, 784)), ([0], [4, 0, -1], (4, 0, 0)), ([0, 10], [0, 4, -1], (0, 4, 2))],
+)
+def test_X9_reshape_of_an_empty_tensor(sizes, shape, expected):
+    assert tuple(tf.reshape(tf.zeros(sizes), shape).shape) == expected
+
+
 def test_X9_reshape_to_another_size():
     with pytest.raises(InvalidArgumentError):
         tf.reshape(tf.ones([2]), [3])
