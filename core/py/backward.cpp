@@ -352,9 +352,9 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
   auto cotangent = [&](Py_ssize_t i) {
     PyObject *g = PyList_GET_ITEM(cotangents, i), *target = from[size_t(i)].object;
     if (g != Py_None) return Ref<>::borrow(g);
-    PyObject* trace = thread_state().trace;
+    Ref<> trace = current_trace();
     const bool traced = trace && is_tensor(target) && as_tensor(target)->symbol;
-    return traced ? symbolic_ones(trace, target) : ones(target);
+    return traced ? symbolic_ones(trace.get(), target) : ones(target);
   };
   std::vector<Ref<>> gradients;
   const bool fits = pass.size() <= kMostRecords;

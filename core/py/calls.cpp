@@ -9,8 +9,10 @@ namespace gt {
 PyObject* recorded_call(PyObject* function, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   return guarded<PyObject*>(nullptr, [&] {
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
-    Ref<> trace = Ref<>::borrow(thread_state().trace), positional(checked(PyTuple_New(n))),
-          named(checked(PyDict_New()));
+    Ref<> trace = current_trace();
+    // Without the interpreter's lock: another thread has just left the trace's scope.
+    if (!trace) return checked(PyObject_Vectorcall(function, args, nargsf, kwnames));
+    Ref<> positional(checked(PyTuple_New(n))), named(checked(PyDict_New()));
     for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
     for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i)
       if (PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]) < 0) throw PythonError{};

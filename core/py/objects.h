@@ -297,6 +297,10 @@ struct Names {
 extern Names names;
 void init_names();
 
+// The trace and the tracker of this thread, or null. To be read once: without the interpreter's lock another
+// thread may leave their scope, and the next look at the state finds that.
+inline Ref<> current_trace() { return Ref<>::borrow(thread_state().trace); }
+inline Ref<> current_tracker() { return Ref<>::borrow(thread_state().tracker); }
 std::vector<Ref<>> current_watchers();  // of the ops of this thread
 // The tapes of this thread that record now.
 std::vector<Ref<>> current_tapes();

@@ -406,7 +406,7 @@ PyType_Spec setting_spec = {"gradtape._core.Setting", sizeof(SettingObject), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, setting_slots};
 
 PyObject* or_none(PyObject* o) { return Py_NewRef(o ? o : Py_None); }
-PyObject* current_trace(PyObject*, PyObject*) { return or_none(thread_state().trace); }
+PyObject* trace_now(PyObject*, PyObject*) { return or_none(thread_state().trace); }
 PyObject* assign_tracker(PyObject*, PyObject*) { return or_none(thread_state().tracker); }
 PyObject* op_watcher(PyObject*, PyObject*) {
   return guarded<PyObject*>(nullptr, [] {
@@ -433,7 +433,7 @@ PyObject* may_differentiate_again(PyObject*, PyObject*) {
 }
 
 PyMethodDef functions[] = {
-    {"current_trace", current_trace, METH_NOARGS, "The trace this thread is writing, or None."},
+    {"current_trace", trace_now, METH_NOARGS, "The trace this thread is writing, or None."},
     {"assign_tracker", assign_tracker, METH_NOARGS, "The tracker of assignments on this thread, or None."},
     {"op_watcher", op_watcher, METH_NOARGS, "The innermost watcher of the ops of this thread, or None."},
     {"is_watching", is_watching, METH_NOARGS,

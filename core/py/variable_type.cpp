@@ -17,20 +17,19 @@ static uint64_t next_uid = 0;
 #endif
 
 // The value of the variable according to a tape that follows assignments; nullptr if there is none.
-static TensorObject* assigned_value(VariableObject* v) {
-  Ref<> t(
-      checked(PyObject_CallMethodOneArg(thread_state().tracker, names.read, reinterpret_cast<PyObject*>(v))));
+static TensorObject* assigned_value(const Ref<>& tracker, VariableObject* v) {
+  Ref<> t(checked(PyObject_CallMethodOneArg(tracker.get(), names.read, reinterpret_cast<PyObject*>(v))));
   if (t.get() == Py_None) return nullptr;
   if (!is_tensor(t.get())) fail(Code::Type, "the value of a variable must be a tensor");
   return as_tensor(t.release());
 }
 
-// Passes a new value to the tape that follows assignments, if there is one. The variable has it already.
-static void note_assigned(PyObject* self, PyObject* t) {
+// Passes a new value to the tape that follows assignments. The variable has it already.
+static void note_assigned(const Ref<>& tracker, PyObject* self, PyObject* t) {
   if (!is_tensor(t) || !as_tensor(t)->value.has_value())
     fail(Code::Type, "a symbolic tensor has no value yet");
   replace(as_variable(self), as_tensor(t)->value);
-  Ref<>(checked(PyObject_CallMethodObjArgs(thread_state().tracker, names.assign, self, t, nullptr)));
+  Ref<>(checked(PyObject_CallMethodObjArgs(tracker.get(), names.assign, self, t, nullptr)));
 }
 
 static bool has_value(VariableObject* v) {
@@ -40,9 +39,9 @@ static bool has_value(VariableObject* v) {
 
 Ref<TensorObject> read_variable(VariableObject* v) {
   ThreadState& here = thread_state();
-  if (here.trace) {
+  if (Ref<> trace = current_trace()) {
     if (!here.tapes.empty()) touch_variable(v);
-    Ref<> read(checked(PyObject_CallMethodOneArg(here.trace, names.read, reinterpret_cast<PyObject*>(v))));
+    Ref<> read(checked(PyObject_CallMethodOneArg(trace.get(), names.read, reinterpret_cast<PyObject*>(v))));
     if (!is_tensor(read.get())) fail(Code::Type, "the value of a variable must be a tensor");
     Ref<TensorObject> t(as_tensor(read.release()));
     if (v->leaf->n_tapes) t->node = ref(v->leaf);
@@ -50,8 +49,8 @@ Ref<TensorObject> read_variable(VariableObject* v) {
   }
   if (!has_value(v)) fail(Code::Runtime, "the variable has no value: it was not initialised");
   // With debug.lines on, reads outside of all tapes are noted too: a question may be about them.
-  if (here.tracker && (here.notifies || !here.tapes.empty()))
-    if (TensorObject* t = assigned_value(v)) return Ref<TensorObject>(t);
+  if (Ref<> tracker = current_tracker(); tracker && (here.notifies || !here.tapes.empty()))
+    if (TensorObject* t = assigned_value(tracker, v)) return Ref<TensorObject>(t);
   Ref<TensorObject> t(new_tensor(value_of(v)));
   // A read outside of all tapes is a constant, also for a tape that is opened later.
   if (!here.tapes.empty()) {
@@ -105,27 +104,28 @@ static PyObject* read(PyObject* self, PyObject*) {
 
 // The value, unseen by tapes.
 static PyObject* peek(PyObject* self, PyObject*) {
-  if (thread_state().trace) return PyObject_CallMethod(thread_state().trace, "read", "O", self);
+  if (Ref<> trace = current_trace()) return PyObject_CallMethodOneArg(trace.get(), names.read, self);
   return guarded<PyObject*>(
       nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(value_of(as_variable(self)))); });
 }
 
-static PyObject* trace_assign(PyObject* self, PyObject* t) {
-  return PyObject_CallMethodObjArgs(thread_state().trace, names.assign, self, t, nullptr);
+static PyObject* trace_assign(const Ref<>& trace, PyObject* self, PyObject* t) {
+  return PyObject_CallMethodObjArgs(trace.get(), names.assign, self, t, nullptr);
 }
 
 // While a function is traced, a change of the value is part of its graph. No tape follows it.
-template <class F> void trace_change(PyObject* self, F&& next_value) {
+template <class F> void trace_change(const Ref<>& trace, PyObject* self, F&& next_value) {
   Ref<> next;
   {
     Quiet quiet(true);
     next = Ref<>(checked(next_value()));
   }
-  Ref<>(checked(trace_assign(self, next.get())));
+  Ref<>(checked(trace_assign(trace, self, next.get())));
 }
 
-static void trace_update(PyObject* self, OpObject* op, PyObject* delta) {
-  trace_change(self, [&] { return call_binary(op, read_variable(as_variable(self)).object(), delta); });
+static void trace_update(const Ref<>& trace, PyObject* self, OpObject* op, PyObject* delta) {
+  trace_change(trace, self,
+               [&] { return call_binary(op, read_variable(as_variable(self)).object(), delta); });
 }
 
 static PyObject* set(PyObject* self, PyObject* t) {
@@ -133,7 +133,7 @@ static PyObject* set(PyObject* self, PyObject* t) {
     PyErr_SetString(PyExc_TypeError, "expected a Tensor");
     return nullptr;
   }
-  if (thread_state().trace) return trace_assign(self, t);
+  if (Ref<> trace = current_trace()) return trace_assign(trace, self, t);
   if (as_tensor(t)->symbol) {
     PyErr_SetString(
         PyExc_TypeError,
@@ -141,8 +141,8 @@ static PyObject* set(PyObject* self, PyObject* t) {
     return nullptr;
   }
   return guarded<PyObject*>(nullptr, [&] {
-    if (thread_state().tracker)
-      note_assigned(self, t);
+    if (Ref<> tracker = current_tracker())
+      note_assigned(tracker, self, t);
     else
       replace(as_variable(self), as_tensor(t)->value);
     return Py_NewRef(Py_None);
@@ -223,10 +223,10 @@ static PyObject* assign(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
     AssignArguments a = parse_assign("assign", "value", args, n, kwnames);
     Ref<TensorObject> t = incoming(self, a.value);
     check_shape(self, "assign", t.get());
-    if (thread_state().trace)
-      Ref<>(checked(trace_assign(self, t.object())));
-    else if (thread_state().tracker)
-      note_assigned(self, t.object());
+    if (Ref<> trace = current_trace())
+      Ref<>(checked(trace_assign(trace, self, t.object())));
+    else if (Ref<> tracker = current_tracker())
+      note_assigned(tracker, self, t.object());
     else
       replace(as_variable(self), t->value);
     return Py_NewRef(a.read ? self : Py_None);
@@ -240,12 +240,13 @@ PyObject* assign_by(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
     AssignArguments a = parse_assign(method, "delta", args, n, kwnames);
     Ref<TensorObject> t = incoming(self, a.value);
     check_shape(self, method, t.get());
-    if (thread_state().trace)
-      trace_update(self, engine.*op, t.object());
-    else if (thread_state().tracker)
+    if (Ref<> trace = current_trace())
+      trace_update(trace, self, engine.*op, t.object());
+    else if (Ref<> tracker = current_tracker())
       note_assigned(
-          self, Ref<>(checked(call_binary(engine.*op, read_variable(as_variable(self)).object(), t.object())))
-                    .get());
+          tracker, self,
+          Ref<>(checked(call_binary(engine.*op, read_variable(as_variable(self)).object(), t.object())))
+              .get());
     else {
       const Tensor& delta = on_host(t->value);
       apply(as_variable(self), engine.*op, delta);
@@ -288,18 +289,18 @@ static PyObject* put(PyObject* self, PyObject* args) {
            "v.assign(tf.where(mask, x, v)).");
     attrs.p->values.values.pop_back(),
         attrs.p->kinds.pop_back();  // index_update has no parameter for the shape of the slice
-    if (thread_state().trace) {
-      trace_change(self, [&] {
+    if (Ref<> trace = current_trace()) {
+      trace_change(trace, self, [&] {
         TensorObject* operands[] = {read_variable(as_variable(self)).release(), as_tensor(update)};
         Ref<TensorObject> held(operands[0]);
         return run_op(engine.index_update, operands, 2, attrs.p);
       });
       Py_RETURN_NONE;
     }
-    if (thread_state().tracker) {
+    if (Ref<> tracker = current_tracker()) {
       Ref<TensorObject> held = read_variable(as_variable(self));
       TensorObject* operands[] = {held.get(), as_tensor(update)};
-      note_assigned(self, Ref<>(checked(run_op(engine.index_update, operands, 2, attrs.p))).get());
+      note_assigned(tracker, self, Ref<>(checked(run_op(engine.index_update, operands, 2, attrs.p))).get());
       Py_RETURN_NONE;
     }
     if (is_held(as_tensor(update)->value.dtype)) {  // strings have no elements in the core to overwrite
@@ -367,8 +368,8 @@ static PyObject* update(PyObject* self, PyObject* args) {
   PyObject *op, *delta;
   if (!PyArg_ParseTuple(args, "O!O!", OpType, &op, TensorType, &delta)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    if (thread_state().trace) {
-      trace_update(self, as_op(op), delta);
+    if (Ref<> trace = current_trace()) {
+      trace_update(trace, self, as_op(op), delta);
       Py_RETURN_NONE;
     }
     const Tensor& d = as_tensor(delta)->value;
@@ -378,9 +379,9 @@ static PyObject* update(PyObject* self, PyObject* args) {
       fail(Code::Value, "the type of the change differs from the variable's");
     if (!d.has_value()) fail(Code::Type, "a symbolic tensor has no value yet");
     on_host(as_tensor(delta)->value);
-    if (thread_state().tracker) {
+    if (Ref<> tracker = current_tracker()) {
       note_assigned(
-          self,
+          tracker, self,
           Ref<>(checked(call_binary(as_op(op), read_variable(as_variable(self)).object(), delta))).get());
       Py_RETURN_NONE;
     }
