@@ -28,12 +28,14 @@ def parts(data: bytes, count: int) -> list[dict[str, bytes]]:
 
 def equal_rows(features: tuple[bytes | None, ...], dtype: Any, size: int) -> Any:
     """The values of features with `size` numbers each; None if there are none, or one is not such a feature."""
-    kind = next((kind for kind in _TYPES if _NAMES[kind] == dtype.name), None)
-    try:
-        numbers = None if kind is None else _core.rows_of(features, kind, size)
-    except ValueError:
-        return None  # read one by one, they say which one it is
-    return np.frombuffer(numbers, _TYPES[kind]) if numbers else None
+    for kind, numpy_type in _TYPES.items():
+        if _NAMES[kind] == dtype.name:
+            try:
+                numbers = _core.rows_of(features, kind, size)
+            except ValueError:
+                return None  # read one by one, they say which one it is
+            return np.frombuffer(numbers, numpy_type) if numbers else None
+    return None
 
 
 def values(key: str, data: bytes | None, dtype: Any) -> Any:
