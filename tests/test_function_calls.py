@@ -32,6 +32,13 @@ def numbers():
 
 numbers.calls = 0
 
+
+def assert_same(a, b):
+    assert (a is None) == (b is None)
+    if a is not None:
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
 FORMS = {
     "tensor": lambda f, x, y, v, w: f(x),
     "two": lambda f, x, y, v, w: f(x, y),
@@ -59,11 +66,7 @@ def test_each_form_of_call_has_the_result_of_the_python_function(form):
         for _ in range(2):
             given = numbers()
             for current in (FORMS[other], call):
-                tf.nest.map_structure(
-                    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6) if a is not None else b is None,
-                    current(combine, *given),
-                    current(traced, *given),
-                )
+                tf.nest.map_structure(assert_same, current(combine, *given), current(traced, *given))
 
 
 def test_the_core_remembers_calls_with_variables_numbers_and_names():

@@ -233,7 +233,7 @@ PyObject* cache_add(PyObject* self, PyObject* args) {
 }
 
 // The arguments of a call as a key, and their leaves in the order in which they are written.
-struct Call {
+struct Arguments {
   Query key;
   std::vector<Ref<>> leaves;
 
@@ -269,7 +269,7 @@ struct Call {
     leaves.push_back(Ref<>::borrow(o));
     return true;
   }
-  bool add_arguments(PyObject* args, PyObject* kwargs) {
+  bool add_all(PyObject* args, PyObject* kwargs) {
     key.words.reserve(32);
     leaves.reserve(size_t(Py_SIZE(args)));
     if (!PyTuple_CheckExact(args) || !add(args)) return false;
@@ -292,8 +292,8 @@ PyObject* cache_takes(PyObject*, PyObject* args) {
   PyObject *positional, *named;
   if (!PyArg_ParseTuple(args, "O!O!:takes", &PyTuple_Type, &positional, &PyDict_Type, &named)) return nullptr;
   return guarded<PyObject*>(nullptr, [&] {
-    Call call;
-    return PyBool_FromLong(!thread_state().changed && call.add_arguments(positional, named));
+    Arguments call;
+    return PyBool_FromLong(!thread_state().changed && call.add_all(positional, named));
   });
 }
 
@@ -304,8 +304,8 @@ PyObject* cache_remember(PyObject* self, PyObject* args) {
     return nullptr;
   CacheObject* c = as_cache(self);
   return guarded<PyObject*>(nullptr, [&] {
-    Call call;
-    if (!call.add_arguments(positional, named)) fail(Code::Type, "remember: expected what `takes` takes");
+    Arguments call;
+    if (!call.add_all(positional, named)) fail(Code::Type, "remember: expected what `takes` takes");
     Section here(self);
     std::list<KeyedCache<Ref<>>::Shared> gone;
     const uint64_t now = generation;
@@ -322,8 +322,8 @@ PyObject* cache_run(PyObject* self, PyObject* args, PyObject* kwargs) {
   CacheObject* c = as_cache(self);
   if (c->generation != generation || thread_state().changed) Py_RETURN_NOTIMPLEMENTED;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    Call call;
-    if (!call.add_arguments(args, kwargs)) return Py_NewRef(Py_NotImplemented);
+    Arguments call;
+    if (!call.add_all(args, kwargs)) return Py_NewRef(Py_NotImplemented);
     Ref<> found = find_value(self, call.key);
     return found ? run_runner(found.get(), call.leaves) : Py_NewRef(Py_NotImplemented);
   });
